@@ -236,9 +236,7 @@ impl Maker {
         engine: &dyn Engine,
     ) -> Result<TaskImage, CommandError> {
         let image = self.image_of(task, agent, workbench).await?;
-        let name = task_tag(&image, task);
-        workbench.load_as(engine, &image, &name).await?;
-        Ok(TaskImage { task_id: task.id.clone(), image: image.config_digest, name })
+        load_image(&image, (&task.id, &task.repository), workbench, engine).await
     }
 
     /// Composes the image of a task.
@@ -251,14 +249,7 @@ impl Maker {
         let spool = Spool::create(&self.temporary).map_err(AgentError::Io)?;
         let directory = spool.path().join("workspace");
         let written = self.write(task, &directory, workbench.context).await?;
-        let (agent, recipe, store) = (agent.clone(), recipe.clone(), workbench.store.clone());
-        let compose = blocking(move || {
-            let (agent_id, task, commit) = (agent.config_digest, written.task_id, written.commit);
-            let key = Digest::of(format!("{agent_id} {task} {commit}").as_bytes());
-            let write = |out: &mut dyn Write| packing::plain(&directory, "work/", TASK_USER, out).map(drop);
-            Ok(with_layer((&agent, &recipe), LayerKind::Workspace, key, &store, write)?)
-        });
-        workbench.context.until_interrupted(compose).await
+        with_workspace((agent, recipe), directory, (&task.id, &written.commit), workbench).await
     }
 
     /// Makes something of the task's parameters, where it may block.
@@ -286,6 +277,34 @@ impl Maker {
         });
         context.until_interrupted(work).await
     }
+}
+
+/// Composes an image with the workspace of a task in `directory`, whose one commit is `commit`, on top of an image for agents.
+pub(super) async fn with_workspace(
+    (agent, recipe): (&Image, &ImageRecipe),
+    directory: PathBuf,
+    (task, commit): (&TaskId, &str),
+    workbench: &Workbench<'_>,
+) -> Result<Image, CommandError> {
+    let (agent, recipe, store) = (agent.clone(), recipe.clone(), workbench.store.clone());
+    let key = Digest::of(format!("{} {task} {commit}", agent.config_digest).as_bytes());
+    let compose = blocking(move || {
+        let write = |out: &mut dyn Write| packing::plain(&directory, "work/", TASK_USER, out).map(drop);
+        Ok(with_layer((&agent, &recipe), LayerKind::Workspace, key, &store, write)?)
+    });
+    workbench.context.until_interrupted(compose).await
+}
+
+/// Loads the image of a task into the engine.
+pub(super) async fn load_image(
+    image: &Image,
+    (task, repository): (&TaskId, &RepositoryName),
+    workbench: &Workbench<'_>,
+    engine: &dyn Engine,
+) -> Result<TaskImage, CommandError> {
+    let name = task_tag(image, task, repository);
+    workbench.load_as(engine, image, &name).await?;
+    Ok(TaskImage { task_id: task.clone(), image: image.config_digest, name })
 }
 
 /// Returns the one selected task.

@@ -4,6 +4,7 @@ mod bill;
 pub mod create;
 mod images;
 pub mod import;
+pub mod load;
 mod opened;
 mod parts;
 pub mod registry;
@@ -61,6 +62,10 @@ impl Trust {
 /// A bundle whose index and description were read.
 struct Opened {
     layout: Layout,
+    /// The bytes of its `index.json`.
+    index: Vec<u8>,
+    /// Bundles that may have blobs which it lacks. They need no signature: each blob is compared with its digest.
+    bases: Vec<Layout>,
     description: Description,
     /// The blobs of the bundle's manifest and description.
     own: [Digest; 2],
@@ -106,7 +111,14 @@ fn open(path: &Path, trust: &Trust, context: &Context) -> Result<Opened, Command
     };
     // Nothing that the index names is looked at before its signature was.
     let (description, own) = Description::read(&layout, &index)?;
-    Ok(Opened { layout, description, own, signer })
+    Ok(Opened { layout, index, bases: Vec::new(), description, own, signer })
+}
+
+/// As [`open`], with the bundles that this one was based on.
+fn open_with(path: &Path, bases: &[PathBuf], trust: &Trust, context: &Context) -> Result<Opened, CommandError> {
+    let mut opened = open(path, trust, context)?;
+    opened.bases = bases.iter().map(|base| Layout::open(base)).collect::<Result<_, _>>()?;
+    Ok(opened)
 }
 
 /// Returns the directory of a kind of descriptions below the store's root.

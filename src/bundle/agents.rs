@@ -1,10 +1,11 @@
 //! The description of a bundle for agents: images, and a workspace for each task. Nothing of a developers' test is in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::manifest::Limits;
 use crate::task::{RepositoryName, TaskId, Track};
 
 /// The description of a bundle for agents.
@@ -33,6 +34,9 @@ pub struct AgentDescription {
 pub struct AgentRepository {
     /// The record of the built image.
     pub image: Digest,
+    /// The limits of its executions, which a shell has, too; `None` for the default ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// The workspaces, by task.
     pub tasks: BTreeMap<TaskId, PackedWorkspace>,
 }
@@ -100,9 +104,73 @@ impl AgentDescription {
             .flat_map(|(name, repository)| repository.tasks.iter().map(move |(task, packed)| (name, task, packed)))
     }
 
+    /// Returns the limits of a repository's executions.
+    pub fn limits_of(&self, repository: &RepositoryName) -> Limits {
+        self.repositories.get(repository).and_then(|found| found.limits).unwrap_or_default()
+    }
+
+    /// Checks that no task is in two repositories, and that every limit is one that a manifest may have.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut seen = BTreeSet::new();
+        if let Some((_, task, _)) = self.workspaces().find(|(_, task, _)| !seen.insert(*task)) {
+            return Err(format!("the task {task} is in two repositories"));
+        }
+        let mut limits = self.repositories.iter().filter_map(|(name, found)| Some((name, found.limits?)));
+        limits.try_for_each(|(name, limits)| limits.check().map_err(|reason| format!("the limits of {name}: {reason}")))
+    }
+
     /// Returns the records that it names, except for those of layers.
     pub(super) fn named(&self) -> Vec<Digest> {
         let images = self.repositories.values().map(|repository| repository.image);
         [self.bill].into_iter().chain(images).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_of_two_repositories_and_impossible_limits_are_refused() {
+        let archive = Digest::of(b"");
+        let packed = PackedWorkspace {
+            archive,
+            size: 0,
+            track: Track::TestGeneration,
+            commit: String::new(),
+            files: 0,
+            bytes: 0,
+            lacking: Vec::new(),
+            only_named: Vec::new(),
+            kept: Vec::new(),
+            unseen: Vec::new(),
+        };
+        let repository = |task: &str, limits: Option<Limits>| AgentRepository {
+            image: archive,
+            limits,
+            tasks: BTreeMap::from([(task.parse().unwrap(), packed.clone())]),
+        };
+        let of = |repositories: [AgentRepository; 2]| {
+            let names = ["owner/one", "owner/two"].map(|name| name.parse().unwrap());
+            AgentDescription {
+                schema: 1,
+                repositories: names.into_iter().zip(repositories).collect(),
+                layers: BTreeMap::new(),
+                bill: archive,
+                records: BTreeMap::new(),
+                blobs: BTreeMap::new(),
+            }
+        };
+        let large = Limits { compile_memory_mib: 8192, ..Limits::default() };
+        let sound = of([repository("one-1", Some(large)), repository("two-1", None)]);
+        sound.check().unwrap();
+        assert_eq!(sound.limits_of(&"owner/one".parse().unwrap()), large);
+        assert_eq!(sound.limits_of(&"owner/two".parse().unwrap()), Limits::default());
+        let twice = of([repository("one-1", None), repository("one-1", None)]).check().unwrap_err();
+        assert_eq!(twice, "the task one-1 is in two repositories");
+        // Engines take zero for no limit.
+        let none = Limits { compile_cpus: 0, ..Limits::default() };
+        let refused = of([repository("one-1", None), repository("two-1", Some(none))]).check().unwrap_err();
+        assert!(refused.starts_with("the limits of owner/two: `compile_cpus` is 0"), "{refused}");
     }
 }

@@ -10,6 +10,9 @@ use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::lock::{RepositoryLock, ToolRole, ToolchainLock};
 
+/// The licence of a component whose licence is not known here, in SPDX's word for that.
+const UNKNOWN: &str = "NOASSERTION";
+
 /// A component: its name and version, how others call it, and its digest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Component {
@@ -76,8 +79,12 @@ pub fn bill<'a>(
                 }
             }
             let named = component.directory.as_ref().map(|directory| licenses.of_artifact(directory));
-            if let Some(named) = named.filter(|named| !named.is_empty()) {
+            let named = named.unwrap_or_default();
+            if !named.is_empty() {
                 value["licenses"] = named.into();
+            } else if value.get("properties").is_none() {
+                // Who reads the bill must not take silence for freedom.
+                value["licenses"] = json!([{"license": {"name": UNKNOWN}}]);
             }
             value
         })
@@ -110,4 +117,54 @@ fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::{DebianPackage, LOCK_SCHEMA, MavenFile};
+
+    #[test]
+    fn no_component_is_silent_about_its_licence() {
+        let package = |name: &str| DebianPackage {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            architecture: "all".to_owned(),
+            suite: "trixie".to_owned(),
+            path: format!("pool/{name}.deb"),
+            sha256: Digest::of(name.as_bytes()),
+            size: 1,
+        };
+        let toolchain = ToolchainLock { base: vec![package("known"), package("unknown")], ..ToolchainLock::empty() };
+        let file = |path: &str| MavenFile {
+            path: path.to_owned(),
+            origin: "central".to_owned(),
+            sha256: Digest::of(path.as_bytes()),
+            size: 1,
+            own: false,
+        };
+        let lock = RepositoryLock {
+            schema: LOCK_SCHEMA,
+            repository: "owner/name".parse().unwrap(),
+            jdk: 8,
+            maven_arguments: None,
+            files: vec![file("org/a/known/1/known-1.jar"), file("org/a/unknown/1/unknown-1.jar")],
+            metadata: Vec::new(),
+            build_sets: Vec::new(),
+            whole_sets: Vec::new(),
+            unresolved: Vec::new(),
+            extension_jars: Vec::new(),
+        };
+        let mut licenses = Licenses::default();
+        licenses.add_files("known".to_owned(), ["usr/share/doc/known/copyright".to_owned()]);
+        let pom = b"<project><licenses><license><name>MIT</name></license></licenses></project>";
+        licenses.add_pom("org/a/known/1/known-1.pom", pom);
+        let bill: Value = serde_json::from_slice(&bill(&toolchain, [&lock], &licenses).unwrap()).unwrap();
+        let told = |component: &Value| match component["licenses"][0]["license"]["name"].as_str() {
+            Some(name) => name.to_owned(),
+            None => component["properties"][0]["value"].as_str().unwrap().to_owned(),
+        };
+        let told: Vec<String> = bill["components"].as_array().unwrap().iter().map(told).collect();
+        assert_eq!(told, ["usr/share/doc/known/copyright", UNKNOWN, "MIT", UNKNOWN]);
+    }
 }

@@ -31,6 +31,8 @@ const WORKSPACE_TYPE: &str = "application/vnd.testevo-sandbox.bundle.workspace.v
 const RUN_TYPE: &str = "application/vnd.testevo-sandbox.bundle.run.v1.tar+zstd";
 /// Media type of blobs that go into the store.
 const BLOB_TYPE: &str = "application/vnd.testevo-sandbox.bundle.blob.v1";
+/// The key of an image's name among the annotations of its descriptor.
+pub(super) const IMAGE_NAME: &str = "org.opencontainers.image.ref.name";
 /// Media type of manifests.
 pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 
@@ -219,6 +221,16 @@ impl Description {
         }
     }
 
+    /// Returns the record of each repository's image, sorted by repository.
+    pub fn images(&self) -> impl Iterator<Item = (&RepositoryName, &Digest)> {
+        let (scorer, agent) = match self {
+            Self::Scorer(description) => (Some(&description.repositories), None),
+            Self::Agent(description) => (None, Some(&description.repositories)),
+        };
+        let scorer = scorer.into_iter().flatten().map(|(name, content)| (name, &content.image));
+        scorer.chain(agent.into_iter().flatten().map(|(name, repository)| (name, &repository.image)))
+    }
+
     /// Returns the blobs of sources in the bundle.
     pub fn sources(&self) -> impl Iterator<Item = &SourceBlob> {
         let scorer = match self {
@@ -288,7 +300,7 @@ impl Description {
         bundle["artifactType"] = ARTIFACT_TYPE.into();
         let images = images.iter().map(|image| {
             let mut of_image = descriptor(MANIFEST_TYPE, &image.manifest, image.size);
-            of_image["annotations"] = json!({"org.opencontainers.image.ref.name": image.name});
+            of_image["annotations"] = json!({(IMAGE_NAME): image.name});
             of_image["platform"] = json!({"architecture": crate::lock::ARCHITECTURE, "os": "linux"});
             of_image
         });
@@ -365,7 +377,7 @@ impl Description {
                 }
                 _ => Ok(()),
             },
-            Self::Agent(_) => Ok(()),
+            Self::Agent(description) => description.check(),
         }
     }
 }

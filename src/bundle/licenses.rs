@@ -1,13 +1,18 @@
 //! The licences of what a bundle holds: files of images for Debian packages, and what POMs name for Maven artifacts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
 
 use serde_json::{Value, json};
 
+use crate::digest::Digest;
+use crate::image::recipe::MAVEN_REPOSITORY;
 use crate::workspace::pom::{DeclaredLicense, PomFacts};
 
 /// How far a POM's parents are followed.
 const MOST_PARENTS: usize = 32;
+/// The largest POM that is looked at, in bytes.
+const MOST_POM_BYTES: u64 = 16 << 20;
 
 /// Licences by component.
 #[derive(Default)]
@@ -37,6 +42,27 @@ impl Licenses {
             Some(format!("{}/{artifact}/{version}", group.replace('.', "/")))
         });
         self.poms.insert(directory.to_owned(), Pom { licenses: facts.licenses, parent });
+    }
+
+    /// Adds POMs from an image's layer, a gzip blob of at most `most` bytes when unpacked. `wanted` has their digests, by their path in a
+    /// Maven repository; other files and other bytes are passed over.
+    ///
+    /// # Errors
+    /// I/O errors, also for a damaged layer.
+    pub fn add_layer(&mut self, layer: impl Read, most: u64, wanted: &BTreeMap<String, Digest>) -> io::Result<()> {
+        let unpacked = flate2::read::MultiGzDecoder::new(io::BufReader::new(layer)).take(most);
+        for member in tar::Archive::new(unpacked).entries()? {
+            let member = member?;
+            let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
+            let below = path.strip_prefix(MAVEN_REPOSITORY).and_then(|rest| rest.strip_prefix('/'));
+            let Some((below, digest)) = below.and_then(|below| wanted.get_key_value(below)) else { continue };
+            let mut bytes = Vec::new();
+            member.take(MOST_POM_BYTES).read_to_end(&mut bytes)?;
+            if Digest::of(&bytes) == *digest {
+                self.add_pom(below, &bytes);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the files that have the licences of a Debian package.
@@ -88,6 +114,30 @@ mod tests {
         ]);
         assert_eq!(Value::from(licenses.of_artifact("org/a/one/2")), expected);
         assert_eq!(licenses.of_artifact("org/a/other/2"), Vec::<Value>::new());
+
+        // An image's layer has them where the store has no POMs.
+        let layer = |members: &[(&str, &[u8])]| {
+            let mut layer = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+            for (path, bytes) in members {
+                let mut header = tar::Header::new_ustar();
+                header.set_size(bytes.len() as u64);
+                layer.append_data(&mut header, format!("opt/maven-repository/{path}"), *bytes).unwrap();
+            }
+            layer.into_inner().unwrap().finish().unwrap()
+        };
+        let named = pom("<licenses><license><name>E</name></license></licenses>");
+        let (right, wrong) = ("org/a/right/1/right-1.pom", "org/a/wrong/1/wrong-1.pom");
+        let bytes = layer(&[(right, &named), (wrong, &named), ("org/a/right/1/right-1.jar", b"jar")]);
+        let wanted = BTreeMap::from([
+            (right.to_owned(), Digest::of(&named)),
+            (wrong.to_owned(), Digest::of(b"other")),
+            ("org/a/none/1/none-1.pom".to_owned(), Digest::of(b"none")),
+        ]);
+        licenses.add_layer(&*bytes, 1 << 20, &wanted).unwrap();
+        assert_eq!(Value::from(licenses.of_artifact("org/a/right/1")), json!([{"license": {"name": "E"}}]));
+        assert_eq!(licenses.of_artifact("org/a/wrong/1"), Vec::<Value>::new());
+        assert!(licenses.add_layer(&bytes[..bytes.len() / 2], 1 << 20, &wanted).is_err());
+        assert!(licenses.add_layer(&*bytes, 600, &wanted).is_err());
 
         // Parents that go in a circle end somewhere, and what is no POM is passed over.
         let itself = "<parent><groupId>c</groupId><artifactId>c</artifactId><version>1</version></parent>";

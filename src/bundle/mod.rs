@@ -11,6 +11,7 @@ pub mod bill;
 pub mod description;
 pub mod layout;
 pub mod licenses;
+pub mod names;
 pub mod objects;
 pub mod registry;
 pub mod runs;
@@ -66,6 +67,14 @@ pub enum BundleError {
         /// The first of them.
         first: Digest,
     },
+    /// The bundle and those that it is based on lack a workspace.
+    #[error("the bundle `{name}` lacks the workspace of the task {task}")]
+    LackingWorkspace {
+        /// The bundle.
+        name: String,
+        /// The task.
+        task: TaskId,
+    },
     /// The bundle lacks objects of git that the data directory lacks too.
     #[error("the bundle `{name}` lacks sources of {repository}: {reason}")]
     LackingSources {
@@ -107,6 +116,20 @@ pub enum BundleError {
         found: Audience,
         /// Whom it should be for.
         needed: Audience,
+    },
+    /// `index.json` gives an image another name than the description does.
+    #[error(
+        "the bundle `{name}` calls the image {manifest} `{found}` in its index.json, and `{expected}` in its description"
+    )]
+    ImageName {
+        /// The bundle.
+        name: String,
+        /// The image's manifest.
+        manifest: String,
+        /// The name in `index.json`.
+        found: String,
+        /// The names that follow from the description.
+        expected: String,
     },
     /// The data directory has another image of a repository.
     #[error("the bundle `{name}` has another image of {repository} than the data directory")]
@@ -180,9 +203,11 @@ impl Failure for BundleError {
             | Self::Damaged { .. }
             | Self::Lacking { .. }
             | Self::LackingSources { .. }
+            | Self::LackingWorkspace { .. }
             | Self::Unsigned { .. }
             | Self::Signature { .. }
             | Self::OtherTask { .. }
+            | Self::ImageName { .. }
             | Self::OtherImage { .. }
             | Self::OtherRun { .. } => ExitStatus::Mismatch,
             Self::Store(error) => error.exit_status(),
@@ -196,8 +221,14 @@ impl Failure for BundleError {
                 "copy it again from where `bundle create` wrote it; `bundle verify` names every difference"
             }
             Self::UnknownSchema { .. } => "use the program that wrote it",
+            Self::ImageName { .. } => {
+                "copy it again from where `bundle create` wrote it; if the name differs there too, trust neither image"
+            }
             Self::Lacking { .. } | Self::LackingSources { .. } => {
                 "it was made with `--base`: import the bundle that it was based on first"
+            }
+            Self::LackingWorkspace { .. } => {
+                "it was made with `--base`: name the bundle that it was based on with `--base` here, too"
             }
             Self::Unsigned { .. } => {
                 "ask its maker for a signed one, or pass `--unsigned` if you trust where it is from"

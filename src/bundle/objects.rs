@@ -14,6 +14,7 @@ use flate2::write::ZlibEncoder;
 use git2::{ErrorCode, ObjectType, Odb, Oid};
 use sha1::{Digest as _, Sha1};
 
+use crate::digest::Digest;
 use crate::task::Revision;
 
 /// The largest object, in bytes; as large as the largest file of a revision.
@@ -276,14 +277,62 @@ fn note_shallow(repository: &Path, commits: &BTreeSet<Oid>) -> io::Result<()> {
 
 /// Tells whether a repository has a commit and all of its directories.
 pub fn is_complete(git: &git2::Repository, revision: &Revision) -> bool {
-    let tree = Oid::from_str(revision.as_str()).and_then(|id| git.find_commit(id)?.tree());
-    let Ok(tree) = tree else { return false };
-    let mut missing = false;
-    let walked = tree.walk(git2::TreeWalkMode::PreOrder, |_, entry| {
-        missing |= entry.kind() == Some(ObjectType::Tree) && git.find_tree(entry.id()).is_err();
-        if missing { git2::TreeWalkResult::Abort } else { git2::TreeWalkResult::Ok }
-    });
-    walked.is_ok() && !missing
+    has_all(git, revision, |_| true)
+}
+
+/// Tells whether a repository has a commit, all of its directories, and the contents of its files.
+pub fn has_contents(git: &git2::Repository, revision: &Revision) -> bool {
+    git.odb().is_ok_and(|odb| has_all(git, revision, |file| odb.exists(file)))
+}
+
+/// Looks at every directory of a commit once: a stranger's directory may hold another one many times, and that one a third.
+fn has_all(git: &git2::Repository, revision: &Revision, has_file: impl Fn(Oid) -> bool) -> bool {
+    let commit = Oid::from_str(revision.as_str()).and_then(|id| git.find_commit(id));
+    let Ok(commit) = commit else { return false };
+    let (mut left, mut seen) = (vec![commit.tree_id()], HashSet::new());
+    while let Some(id) = left.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let Ok(tree) = git.find_tree(id) else { return false };
+        for entry in &tree {
+            match entry.kind() {
+                Some(ObjectType::Tree) => left.push(entry.id()),
+                Some(ObjectType::Blob) if !has_file(entry.id()) => return false,
+                _ => {}
+            }
+        }
+    }
+    true
+}
+
+/// The file in a repository that lists the blobs of sources which were taken, a digest in each line.
+const TAKEN: &str = "bundled-sources";
+
+/// Returns the blobs of sources that bundles brought into a repository.
+///
+/// # Errors
+/// I/O errors of reading.
+pub fn taken(repository: &Path) -> io::Result<BTreeSet<Digest>> {
+    match fs_err::read_to_string(repository.join(TAKEN)) {
+        Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Notes that all objects of these blobs of sources are in a repository.
+///
+/// # Errors
+/// I/O errors of reading and writing.
+pub fn note_taken(repository: &Path, blobs: impl IntoIterator<Item = Digest>) -> io::Result<()> {
+    let earlier = taken(repository)?;
+    let all: BTreeSet<Digest> = earlier.iter().copied().chain(blobs).collect();
+    if all == earlier {
+        return Ok(());
+    }
+    let text: String = all.iter().map(|digest| format!("{digest}\n")).collect();
+    crate::data_dir::write_atomically(&repository.join(TAKEN), text.as_bytes())
 }
 
 fn kind_of(kind: ObjectType) -> Result<u8, String> {
@@ -298,4 +347,71 @@ fn kind_of(kind: ObjectType) -> Result<u8, String> {
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by value")]
 fn text(error: git2::Error) -> String {
     error.message().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bomb_of_directories_takes_no_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let git = git2::Repository::init_bare(directory.path()).unwrap();
+        let mut id = git.treebuilder(None).unwrap().write().unwrap();
+        // Walked through, these are 10^60 directories.
+        for _ in 0..60 {
+            let mut tree = git.treebuilder(None).unwrap();
+            for name in 0..10 {
+                tree.insert(name.to_string(), id, 0o040_000).unwrap();
+            }
+            id = tree.write().unwrap();
+        }
+        let by = git2::Signature::new("a", "a@example.org", &git2::Time::new(0, 0)).unwrap();
+        let commit = git.commit(None, &by, &by, "x", &git.find_tree(id).unwrap(), &[]).unwrap();
+        let revision: Revision = commit.to_string().parse().unwrap();
+        assert!(is_complete(&git, &revision) && has_contents(&git, &revision));
+    }
+
+    #[test]
+    fn files_that_only_a_base_has_are_missed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let git = git2::Repository::init_bare(path("from.git")).unwrap();
+        // The only directory changes, and one of its two files stays.
+        let commit = |text: &str| -> Revision {
+            let mut tree = git.treebuilder(None).unwrap();
+            for (name, text) in [("stays", "stays"), ("changes", text)] {
+                tree.insert(name, git.blob(text.as_bytes()).unwrap(), 0o100_644).unwrap();
+            }
+            let tree = git.find_tree(tree.write().unwrap()).unwrap();
+            let by = git2::Signature::new("a", "a@example.org", &git2::Time::new(0, 0)).unwrap();
+            git.commit(None, &by, &by, text, &tree, &[]).unwrap().to_string().parse().unwrap()
+        };
+        let (one, two) = (commit("one"), commit("two"));
+        let written = |revision: &Revision, known: &HashSet<Oid>| {
+            let mut bytes = Vec::new();
+            let list = ObjectList::of(&path("from.git"), std::slice::from_ref(revision), known).unwrap();
+            list.write(&path("from.git"), &mut bytes).unwrap();
+            bytes
+        };
+        let base = written(&one, &HashSet::new());
+        let more = written(&two, &ids(&*base).unwrap());
+        let there = path("there.git");
+        let take = |bytes: &[u8], revision: &Revision| {
+            let streams: Vec<Box<dyn Read + '_>> = vec![Box::new(bytes)];
+            take(&there, streams, std::slice::from_ref(revision), tempfile::tempfile().unwrap()).unwrap()
+        };
+        assert_eq!(take(&more, &two), []);
+        let git = git2::Repository::open_bare(&there).unwrap();
+        assert!(is_complete(&git, &two) && !has_contents(&git, &two) && !has_contents(&git, &one));
+        assert_eq!(take(&base, &one), []);
+        let git = git2::Repository::open_bare(&there).unwrap();
+        assert!(has_contents(&git, &two) && has_contents(&git, &one));
+
+        assert_eq!(taken(&there).unwrap(), BTreeSet::new());
+        let [first, second] = [&base, &more].map(|bytes| Digest::of(bytes));
+        note_taken(&there, [first]).unwrap();
+        note_taken(&there, [second, first]).unwrap();
+        assert_eq!(taken(&there).unwrap(), BTreeSet::from([first, second]));
+    }
 }

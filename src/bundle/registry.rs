@@ -5,12 +5,14 @@
 
 mod credentials;
 mod error;
+mod manifest;
 mod pull;
 mod push;
 mod unfinished;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use oci_client::client::{ClientConfig, ClientProtocol};
@@ -31,6 +33,9 @@ const SIGNATURE_TYPE: &str = "application/vnd.testevo-sandbox.bundle.signature.v
 const AT_ONCE: usize = 4;
 /// How long a registry may say nothing.
 const SILENCE: Duration = Duration::from_secs(120);
+/// How long connecting may take.
+const CONNECTING: Duration = Duration::from_secs(30);
+const USER_AGENT: &str = concat!("testevo-sandbox/", env!("CARGO_PKG_VERSION"));
 /// The slowest connection by which a blob is sent, in bytes a second.
 const SLOWEST: u64 = 32 << 10;
 /// Largest total size of the manifests that an index names, in bytes.
@@ -84,6 +89,12 @@ pub struct Transferred {
 /// A place in a registry: a repository of it with a tag, or with the digest of an index.
 pub struct Registry {
     client: Client,
+    /// Asks for manifests.
+    http: reqwest::Client,
+    /// Whether the registry is spoken to without TLS.
+    plain: bool,
+    /// What the registry gave the client to show with every request, if it wants that.
+    token: Mutex<Option<String>>,
     reference: Reference,
     authentication: RegistryAuth,
 }
@@ -108,22 +119,25 @@ impl Registry {
         }
         let host = reference.registry().rsplit_once(':').map_or(reference.registry(), |(host, _)| host);
         let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        let plain = plain || is_loopback;
         let config = ClientConfig {
-            protocol: if plain || is_loopback { ClientProtocol::Http } else { ClientProtocol::Https },
+            protocol: if plain { ClientProtocol::Http } else { ClientProtocol::Https },
             use_monolithic_push: true,
             // The client's own limit would end an upload, during which a registry says nothing.
             read_timeout: None,
-            connect_timeout: Some(Duration::from_secs(30)),
+            connect_timeout: Some(CONNECTING),
             platform_resolver: None,
-            user_agent: concat!("testevo-sandbox/", env!("CARGO_PKG_VERSION")),
+            user_agent: USER_AGENT,
             ..ClientConfig::default()
         };
         let client = Client::try_from(config).map_err(|error| wrong(error.to_string()))?;
+        let http = reqwest::Client::builder().connect_timeout(CONNECTING).user_agent(USER_AGENT).build();
+        let http = http.map_err(|error| wrong(error.to_string()))?;
         let authentication = credentials::of(reference.registry()).map_err(|reason| RegistryError::Unauthorized {
             registry: reference.registry().to_owned(),
             reason: format!("credentials can't be used: {}", shown(&reason)),
         })?;
-        Ok(Self { client, reference, authentication })
+        Ok(Self { client, http, plain, token: Mutex::default(), reference, authentication })
     }
 
     /// Returns the reference as text.
@@ -179,8 +193,10 @@ impl Registry {
     }
 
     async fn log_in(&self, operation: RegistryOperation) -> Result<(), RegistryError> {
-        let token = self.client.auth(&self.reference, &self.authentication, operation);
-        self.within(SILENCE, "logging in", token).await.map(drop)
+        let asking = self.client.auth(&self.reference, &self.authentication, operation);
+        let token = self.within(SILENCE, "logging in", asking).await?;
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
+        Ok(())
     }
 
     /// Waits for an answer of the registry, but not for ever.
@@ -192,12 +208,13 @@ impl Registry {
     ) -> Result<T, RegistryError> {
         match tokio::time::timeout(most, asked).await {
             Ok(answered) => answered.map_err(|error| self.error(doing, error)),
-            Err(_) => Err(RegistryError::Exchange {
-                reference: self.name(),
-                doing: doing.to_owned(),
-                reason: format!("no answer within {} seconds", most.as_secs()),
-            }),
+            Err(_) => Err(self.silent(most, doing)),
         }
+    }
+
+    fn silent(&self, most: Duration, doing: &str) -> RegistryError {
+        let reason = format!("no answer within {} seconds", most.as_secs());
+        RegistryError::Exchange { reference: self.name(), doing: doing.to_owned(), reason }
     }
 
     fn lies(&self, digest: &Digest) -> RegistryError {

@@ -163,6 +163,9 @@ pub(super) struct WorkspaceBundle {
     /// Take the workspaces from this bundle for agents; tasks' data and a mirror are not needed then
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
+    /// Take what the bundle lacks from this one, which it was based on
+    #[arg(long, value_name = "BUNDLE", requires = "bundle")]
+    base: Vec<PathBuf>,
     /// Accept only bundles that are signed by these keys, as `bundle import` does
     #[arg(long, value_name = "FILE", requires = "bundle", conflicts_with = "unsigned")]
     allowed_signers: Option<PathBuf>,
@@ -176,7 +179,7 @@ impl WorkspaceBundle {
     pub(super) fn request(&self, selector: &Selector) -> Option<UnpackRequest> {
         let bundle = self.bundle.clone()?;
         let trust = Trust { allowed_signers: self.allowed_signers.clone(), unsigned: self.unsigned };
-        Some(UnpackRequest { bundle, trust, selector: selector.clone() })
+        Some(UnpackRequest { bundle, trust, selector: selector.clone(), bases: self.base.clone() })
     }
 }
 
@@ -205,7 +208,7 @@ impl BundleChoice {
         let Some(bundle) = self.bundle.clone() else { return Ok(ControlFlow::Continue(None)) };
         let trust = Trust { allowed_signers: self.allowed_signers.clone(), unsigned: self.unsigned };
         let audience = Some(Audience::Scorer);
-        let request = ImportRequest { bundle, trust, replace: false, audience };
+        let request = ImportRequest { bundle, trust, replace: false, audience, bases: Vec::new() };
         let imported = block_on(context, import(&request, context))?;
         context.events.message(taken(&imported, context.options.dry_run));
         if context.options.dry_run && !are_known(&imported.tasks, context)? {
@@ -243,7 +246,7 @@ pub(super) fn run(arguments: &BundleArguments, context: &Context) -> Result<(), 
         }
         BundleCommand::Import { bundle, trust, replace, format } => {
             let (bundle, trust) = (bundle.clone(), trust.resolve());
-            let request = ImportRequest { bundle, trust, replace: *replace, audience: None };
+            let request = ImportRequest { bundle, trust, replace: *replace, audience: None, bases: Vec::new() };
             let imported = block_on(context, import(&request, context))?;
             match format {
                 OutputFormat::Json => stdout::json(&imported),

@@ -13,7 +13,7 @@ use super::selector::SelectorArguments;
 use super::stdout;
 use super::terminal::{self, Terminal};
 use crate::agent::collection::Target;
-use crate::application::bundle::unpack;
+use crate::application::bundle::{load, unpack};
 use crate::application::shell::{self, MOST_SCRIPT_BYTES, Origin, Output, Session, ShellError};
 use crate::application::{Context, Partial, agents};
 use crate::error::CommandError;
@@ -32,7 +32,7 @@ pub(super) struct WorkspaceArguments {
     #[arg(short, long, value_name = "DIR", required_unless_present_any = ["collect", "shell", "load"])]
     output: Option<PathBuf>,
     /// Load an image for each task into the engine, the image for agents with the workspace at /work, and print its name
-    #[arg(long, conflicts_with_all = ["output", "bundle", "shell", "collect"])]
+    #[arg(long, conflicts_with_all = ["output", "shell", "collect"])]
     load: bool,
     /// Open a shell on the one selected task, in a container without a network; a script on stdin is run instead
     #[arg(long, conflicts_with_all = ["output"])]
@@ -70,7 +70,13 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
         return open_shell(arguments, &selector, context);
     }
     if arguments.load {
-        let loaded = block_on(context, agents::load(&selector, context))?;
+        let loaded = match arguments.bundle.request(&selector) {
+            Some(request) => {
+                let results = block_on(context, load::load(&request, context))?;
+                Partial { results, verdict: Ok(()) }
+            }
+            None => block_on(context, agents::load(&selector, context))?,
+        };
         for loaded in loaded.results {
             match arguments.format {
                 OutputFormat::Json => stdout::json(&loaded)?,

@@ -9,7 +9,7 @@ use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::engine::spec::TASK_USER;
 use crate::lock::{ARCHITECTURE, LayerKind};
-use crate::task::{RepositoryName, Task};
+use crate::task::{RepositoryName, TaskId};
 
 /// The date of [`super::tree::SOURCE_DATE_EPOCH`].
 const CREATED: &str = "2025-01-01T00:00:00Z";
@@ -137,10 +137,10 @@ pub fn agent_tag(image: &Image, repository: &RepositoryName) -> String {
 }
 
 /// Returns the name of a task's image in engines.
-pub fn task_tag(image: &Image, task: &Task) -> String {
+pub fn task_tag(image: &Image, task: &TaskId, repository: &RepositoryName) -> String {
     // A tag has 128 characters at most. A task's id has none that a tag can't have.
-    let id: String = task.id.as_str().chars().take(112).collect();
-    format!("{}/task:{id}-{}", repository_reference(&task.repository), image.short_id())
+    let id: String = task.as_str().chars().take(112).collect();
+    format!("{}/task:{id}-{}", repository_reference(repository), image.short_id())
 }
 
 /// Returns the name of the image of a repository's verifiers in engines.

@@ -162,6 +162,11 @@ impl ImageRecipe {
         Ok(Self { jdk, repository: repository.map(|lock| lock.repository.clone()), layers })
     }
 
+    /// Returns the recipe of an image whose layers are finished, such as one from a bundle. It is enough for one more layer on top.
+    pub fn of_finished(jdk: u32, repository: RepositoryName) -> Self {
+        Self { jdk, repository: Some(repository), layers: Vec::new() }
+    }
+
     /// Returns the recipe with the tools of agents on top.
     ///
     /// # Errors

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use toml::{Table, Value};
 
-use super::{Build, EXTENSIBLE_JDK, JDK_MAJORS, MANIFEST_SCHEMA, MOST_EXTENSION_JARS, RepositoryManifest, jdk_majors};
+use super::{
+    Build, EXTENSIBLE_JDK, JDK_MAJORS, Limits, MANIFEST_SCHEMA, MOST_EXTENSION_JARS, RepositoryManifest, jdk_majors,
+};
 use crate::data_dir::write_atomically;
 use crate::error::{ExitStatus, Failure};
 use crate::output::without_types;
@@ -122,6 +124,19 @@ pub enum Written {
     Updated,
     /// An equal manifest existed.
     Unchanged,
+}
+
+impl Limits {
+    /// Checks that every limit is one that a manifest may have, for limits that come without their manifest.
+    ///
+    /// # Errors
+    /// Which limit is out of bounds.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self.out_of_bounds() {
+            Some((limit, value, least, most)) => Err(format!("`{limit}` is {value}, not from {least} to {most}")),
+            None => Ok(()),
+        }
+    }
 }
 
 impl RepositoryManifest {

@@ -5,6 +5,9 @@ use std::process::Command;
 
 use fs_err as fs;
 use serde_json::{Value, json};
+use testevo_sandbox::bundle::agents::AgentDescription;
+use testevo_sandbox::bundle::{Description, Layout};
+use testevo_sandbox::manifest::Limits;
 use testevo_sandbox::sample::SampleRepository;
 
 use super::bundle::{Maker, copy, largest, refused};
@@ -13,6 +16,16 @@ use crate::support::command::CommandLine;
 fn create(maker: &Maker, output: &str) -> std::path::PathBuf {
     maker.fine(&["bundle", "create", "--audience", "agent", "-o", output]);
     maker.line.path().join(output)
+}
+
+/// Reads the description of a bundle for agents.
+fn read(bundle: &Path) -> (Layout, AgentDescription) {
+    let layout = Layout::open(bundle).unwrap();
+    let (description, _) = Description::read(&layout, &fs::read(bundle.join("index.json")).unwrap()).unwrap();
+    match description {
+        Description::Agent(description) => (layout, *description),
+        Description::Scorer(_) => panic!("it is for scorers"),
+    }
 }
 
 /// Returns the output of a command that ends well.
@@ -233,4 +246,117 @@ fn damaged_bundles_for_agents_are_refused() {
     fs::remove_file(largest(&gone)).unwrap();
     let said = CommandLine::new().run(&["bundle", "verify", gone.to_str().unwrap()]);
     assert!(said.starts_with("exit 1") && said.contains("missing: "), "{said}");
+}
+
+#[test]
+fn an_image_under_another_name_is_refused() {
+    let maker = Maker::new();
+    for audience in ["agent", "scorer"] {
+        maker.fine(&["bundle", "create", "--audience", audience, "-o", audience]);
+        let bundle = maker.line.path().join(audience);
+        let index = bundle.join("index.json");
+        let mut changed: Value = serde_json::from_slice(&fs::read(&index).unwrap()).unwrap();
+        let name = &mut changed["manifests"][1]["annotations"]["org.opencontainers.image.ref.name"];
+        assert!(name.as_str().unwrap().starts_with("testevo-sandbox/"), "{name}");
+        *name = "testevo-sandbox/another/project:0123456789ab".into();
+        fs::write(&index, changed.to_string()).unwrap();
+        let expected = "`testevo-sandbox/another/project:0123456789ab` in its index.json";
+        refused(&bundle, &["--unsigned"], 6, expected);
+        for command in [&["bundle", "verify", audience][..], &["bundle", "push", audience, "127.0.0.1:1/a:b"]] {
+            let said = maker.line.run(command);
+            assert!(said.starts_with("exit 6\n") && said.contains(expected), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_bundle_for_agents_with_a_base_has_only_what_the_base_lacks() {
+    let maker = Maker::new();
+    let path = |name: &str| maker.line.path().join(name);
+    let listed = maker.fine(&["tasks", "list", "--format", "json"]);
+    let tasks = listed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let first = tasks.filter_map(|task| Some(task["id"].as_str()?.to_owned())).next().unwrap();
+    maker.fine(&["bundle", "create", "--audience", "agent", "-o", "base", &first]);
+    maker.fine(&["bundle", "create", "--audience", "agent", "-o", "more", "--base", "base"]);
+    let (layout, description) = read(&path("more"));
+    let lacking = description.workspaces().filter(|(_, _, packed)| !layout.has(&packed.archive).unwrap());
+    let lacking: Vec<_> = lacking.map(|(_, task, packed)| (task.to_string(), packed.archive)).collect();
+    let [(lacking, archive)] = &lacking[..] else { panic!("{lacking:?}") };
+    assert_eq!(*lacking, first, "the base has its workspace");
+    let said = maker.line.run(&["bundle", "verify", "more"]);
+    assert!(said.starts_with("exit 1\n") && said.contains("missing: "), "{said}");
+    let said = maker.fine(&["bundle", "verify", "more", "--base", "base"]);
+    assert!(said.contains("in its base") && said.contains("audited for the answers of its tasks"), "{said}");
+
+    // Without the base, nothing is written, and it is said what is missing.
+    let line = CommandLine::new();
+    let (more, base) = (path("more"), path("base"));
+    let workspaces = ["workspace", "--unsigned", "--offline", "-o", "there", "--bundle", more.to_str().unwrap()];
+    let said = line.run(&workspaces);
+    assert!(
+        said.starts_with("exit 6\n") && said.contains(&format!("lacks the workspace of the task {first}")),
+        "{said}"
+    );
+    assert!(said.contains("with `--base` here, too") && !line.path().join("there").exists(), "{said}");
+    let with_base = ["--base", base.to_str().unwrap()];
+    let said = line.run(&[&workspaces[..], &with_base].concat());
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    maker.fine(&["workspace", "-o", path("here").to_str().unwrap()]);
+    output(Command::new("diff").args(["-r", "--no-dereference"]).arg(path("here")).arg(line.path().join("there")));
+    let workspace = line.path().join("there").join(&first);
+    let collect = ["workspace", &first, "--unsigned", "--collect", workspace.to_str().unwrap(), "--bundle"];
+    let said = line.run(&[&collect[..], &[more.to_str().unwrap()], &with_base].concat());
+    assert!(said.starts_with("exit 0\n") && !said.contains("ignored: "), "{said}");
+
+    // What is taken of the base is compared with the bundle's digests.
+    let archive = base.join("blobs/sha256").join(archive.hex());
+    let mut bytes = fs::read(&archive).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&archive, bytes).unwrap();
+    let there = CommandLine::new();
+    let said = there.run(&[&workspaces[..], &with_base].concat());
+    assert!(said.starts_with("exit 6\n") && said.contains("other bytes than its name says"), "{said}");
+    assert!(!there.files().iter().any(|file| file.contains(&first) && file.ends_with("TASK.md")), "{said}");
+    let said = maker.line.run(&["bundle", "verify", "more", "--base", "base"]);
+    assert!(said.starts_with("exit 1\n") && said.contains("damaged: "), "{said}");
+
+    // Nothing is based on what is no bundle.
+    let said = there.run(&[&workspaces[..], &["--base", "/dev/null"]].concat());
+    assert!(said.starts_with("exit 4\n"), "{said}");
+}
+
+#[test]
+fn a_bundle_for_agents_has_the_limits_of_its_repositories() {
+    let maker = Maker::new();
+    let manifest = maker.line.path().join(format!("data/manifests/{}.toml", maker.repository.file_stem()));
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, format!("{text}\n[overrides.limits]\ncompile_memory_mib = 6000\n")).unwrap();
+    let bundle = create(&maker, "made");
+    let (_, description) = read(&bundle);
+    let limits = description.limits_of(&maker.repository);
+    assert_eq!(limits, Limits { compile_memory_mib: 6000, ..Limits::default() });
+    assert_eq!(description.limits_of(&"another/project".parse().unwrap()), Limits::default());
+    // Without tools of agents in it, nobody opens a shell or loads an image from a bundle.
+    for what in ["--shell", "--load"] {
+        let said = CommandLine::new().run(&[
+            "workspace",
+            "--limit",
+            "1",
+            what,
+            "--unsigned",
+            "--bundle",
+            bundle.to_str().unwrap(),
+        ]);
+        assert!(said.starts_with("exit 2\n") && said.contains("has no image for agents of"), "{what}: {said}");
+    }
+    let said = CommandLine::new().run(&[
+        "workspace",
+        "--load",
+        "--dry-run",
+        "--unsigned",
+        "--bundle",
+        bundle.to_str().unwrap(),
+    ]);
+    assert!(said.starts_with("exit 0\n") && said.contains("would load 5 images"), "{said}");
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use fs_err as fs;
 use serde_json::Value;
+use testevo_sandbox::bundle::description::ImageReference;
 use testevo_sandbox::bundle::runs::{PackedRun, RunArchive};
 use testevo_sandbox::bundle::{Description, Layout, objects};
 use testevo_sandbox::data_dir::DataDir;
@@ -299,7 +300,14 @@ fn with_run(bundle: &Path, run_id: &str, archive: &[u8]) {
     fs::write(blob(archive), archive).unwrap();
     scorer.runs =
         vec![PackedRun { run_id: run_id.to_owned(), archive: Digest::of(archive), size: archive.len() as u64 }];
-    let [text, manifest, index] = description.render(&[]).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    let image = |entry: &Value| ImageReference {
+        manifest: entry["digest"].as_str().unwrap().parse().unwrap(),
+        size: entry["size"].as_u64().unwrap(),
+        name: entry["annotations"]["org.opencontainers.image.ref.name"].as_str().unwrap().to_owned(),
+    };
+    let images: Vec<ImageReference> = index["manifests"].as_array().unwrap().iter().skip(1).map(image).collect();
+    let [text, manifest, index] = description.render(&images).unwrap();
     fs::write(blob(&text), &text).unwrap();
     fs::write(blob(&manifest), &manifest).unwrap();
     fs::write(bundle.join("index.json"), index).unwrap();

@@ -201,7 +201,7 @@ fn full_a_tasks_image_has_its_workspace() {
 /// Whoever has a bundle for agents and nothing else, neither tasks' data nor locks, works in a shell as well, and collects from it.
 #[test]
 #[ignore = "takes minutes: `bundle create` searches the whole image for answers"]
-fn full_a_bundle_is_enough_for_a_shell() {
+fn full_a_bundle_is_enough_for_a_shell_and_for_an_image() {
     let (repository, workshop) = given();
     let miniature = of_name(&repository, "new-class");
     let task = task_of(&workshop, miniature);
@@ -220,6 +220,15 @@ fn full_a_bundle_is_enough_for_a_shell() {
         let (code, said, errors) = run_script(command, &script);
         assert_eq!((code, said.as_str()), (Some(0), "compiled 0\n"), "{errors}");
     }
+    // The task's image from the bundle is the one that is made where the locks are.
+    let load = ["workspace", &task, "--load", "--engine", "docker", "--format", "json"];
+    let here = workshop.command(&load).output().unwrap();
+    let mut there = Command::new(env!("CARGO_BIN_EXE_testevo-sandbox"));
+    there.args(load).args(["--offline", "--unsigned", "--bundle"]).arg(&bundle).arg("--data-dir").arg(&data);
+    let there = there.output().unwrap();
+    assert!(there.status.success(), "{}", String::from_utf8_lossy(&there.stderr));
+    assert_eq!(String::from_utf8_lossy(&there.stdout), String::from_utf8_lossy(&here.stdout));
+    assert!(!data.join("locks/toolchain.lock").exists(), "a bundle for agents has no locks");
     let lines = fs::read_to_string(&file).unwrap();
     let expected = serde_json::json!({
         "instance_id": task, "model_name_or_path": "m", "model_file": "package shop; class Left {}\n",

@@ -11,7 +11,7 @@ use testevo_sandbox::bundle::layout::INDEX;
 use testevo_sandbox::bundle::objects::ids;
 use testevo_sandbox::bundle::runs::{Expected, PackedRun, RunArchive, unpack};
 use testevo_sandbox::bundle::writing::{Content, NewBundle};
-use testevo_sandbox::bundle::{Described, Description, Layout, MadeKind};
+use testevo_sandbox::bundle::{Described, Description, Layout, MadeKind, names};
 use testevo_sandbox::digest::Digest;
 
 use super::archives::TAR_WORDS;
@@ -92,6 +92,8 @@ fn archived(input: &[u8]) {
     }
     let Ok(Some(index)) = layout.read(INDEX, 1 << 20) else { return };
     let Ok((description, _)) = Description::read(&layout, &index) else { return };
+    // Whatever it says, it is no reason to stop.
+    let _ = names::check(&layout, &description, &index);
     for (digest, size) in description.sizes() {
         if layout.check_blob(&digest, size).is_ok() {
             assert!(size <= input.len() as u64);

@@ -1,11 +1,13 @@
 //! The software bill of materials of a new bundle.
 
+use std::collections::BTreeMap;
+
 use crate::artifact::store::Store;
 use crate::bundle::bill;
 use crate::bundle::licenses::Licenses;
 use crate::error::CommandError;
 use crate::image::{BuiltImage, components};
-use crate::lock::{RepositoryLock, ToolchainLock};
+use crate::lock::{LayerKind, RepositoryLock, ToolchainLock};
 
 /// What the bill of materials is made of.
 #[derive(Default)]
@@ -15,12 +17,22 @@ pub(super) struct Bill {
 }
 
 impl Bill {
-    /// Adds a repository's image, and the licences in the POMs of its lock.
+    /// Adds a repository's image, and the licences in the POMs of its lock. A POM that the store lacks is read from the image.
     pub(super) fn add(&mut self, built: &BuiltImage, lock: RepositoryLock, store: &Store) -> Result<(), CommandError> {
+        let mut in_image = BTreeMap::new();
         for pom in lock.files.iter().filter(|file| file.path.ends_with(".pom")) {
-            // An image that came with a bundle has its layers here, not what they were made of.
             if store.contains(&pom.sha256) {
                 self.licenses.add_pom(&pom.path, &store.read(&pom.sha256)?);
+            } else {
+                // An image that came with a bundle has its layers here, not what they were made of.
+                in_image.insert(pom.path.clone(), pom.sha256);
+            }
+        }
+        if !in_image.is_empty() {
+            for layer in built.image.layers.iter().filter(|layer| layer.kind == LayerKind::MavenCache) {
+                let blob = store.open_blob(&layer.digest)?;
+                let read = self.licenses.add_layer(blob, layer.uncompressed_size, &in_image);
+                read.map_err(CommandError::Runtime)?;
             }
         }
         self.locks.push(lock);

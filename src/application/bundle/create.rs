@@ -308,7 +308,7 @@ async fn content(
         Ok(Some(write().map_err(|error| failed(error.to_string()))?))
     };
     if let Some((digest, size)) = workbench.context.until_interrupted(blocking(write)).await? {
-        parts.files.insert(digest, NewFile { size, path: spooled, always: false });
+        parts.files.insert(digest, NewFile { size, path: spooled });
         blobs.push(SourceBlob { digest, size });
     }
     let image = parts.record(canonical_json(built).map_err(ImageError::from)?);

@@ -7,7 +7,7 @@ use crate::application::workbench::{Workbench, blocking};
 use crate::bundle::BundleError;
 use crate::bundle::agents::AgentDescription;
 use crate::error::CommandError;
-use crate::image::{Catalog, keep_layer};
+use crate::image::{BuiltImage, Catalog, keep_layer};
 
 /// Takes the images of a bundle; with `replace`, also instead of others of the same repositories. The records that name them are written last.
 pub(super) async fn take(
@@ -17,6 +17,7 @@ pub(super) async fn take(
     workbench: &Workbench<'_>,
 ) -> Result<Imported, CommandError> {
     opened.check_records()?;
+    opened.check_names()?;
     let layers = opened.layers()?;
     let mut images = Vec::new();
     for (name, repository) in &description.repositories {
@@ -31,18 +32,13 @@ pub(super) async fn take(
     let catalog = Catalog::open(&workbench.data_dir)?;
     let mut new = Vec::new();
     for built in images {
-        match catalog.get(&built.repository)? {
-            Some(mut present) if present.image == built.image && present.locks == built.locks => {
-                if present.agent.is_none() && built.agent.is_some() {
-                    present.agent = built.agent;
-                    new.push(present);
-                }
-            }
-            Some(_) if !replace => {
-                let (name, repository) = (opened.layout.name().to_owned(), built.repository);
+        let repository = built.repository.clone();
+        match wanted(catalog.get(&repository)?, built, replace) {
+            Some(wanted) => new.extend(wanted),
+            None => {
+                let name = opened.layout.name().to_owned();
                 return Err(BundleError::OtherImage { name, repository }.into());
             }
-            _ => new.push(built),
         }
     }
     let imported = Imported::of(&opened, &missing);
@@ -51,9 +47,7 @@ pub(super) async fn take(
     }
     let store = workbench.store.clone();
     let take = move || {
-        for (digest, size) in &missing {
-            opened.layout.store_blob(digest, *size, &store)?;
-        }
+        opened.store(&missing, &store)?;
         for layer in &layers {
             keep_layer(&store, layer)?;
         }
@@ -63,4 +57,66 @@ pub(super) async fn take(
     workbench.context.until_interrupted(blocking(take)).await?;
     drop(stage);
     Ok(imported)
+}
+
+/// Returns the record to write, if one is to be written. `None` if the present one contradicts the bundle's and stays.
+fn wanted(present: Option<BuiltImage>, built: BuiltImage, replace: bool) -> Option<Option<BuiltImage>> {
+    match present {
+        Some(mut present) if present.image == built.image && present.locks == built.locks => {
+            match (&present.agent, &built.agent) {
+                (_, None) => Some(None),
+                (Some(there), Some(here)) if there == here => Some(None),
+                (Some(_), Some(_)) if !replace => None,
+                _ => {
+                    present.agent = built.agent;
+                    Some(Some(present))
+                }
+            }
+        }
+        Some(_) if !replace => None,
+        _ => Some(Some(built)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::digest::Digest;
+
+    fn built(image: &str, agent: Option<&str>, previous: Option<&str>) -> BuiltImage {
+        let of = |name: &str| {
+            let digest = Digest::of(name.as_bytes());
+            json!({"config_digest": digest, "manifest_digest": digest, "layers": []})
+        };
+        let lock = Digest::of(b"lock");
+        let record = json!({
+            "schema": 1, "repository": "owner/name", "jdk": 8, "recipe_version": 1, "image": of(image),
+            "locks": {"toolchain": lock, "repository": lock}, "agent": agent.map(of), "previous": previous.map(of),
+        });
+        BuiltImage::parse(record.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn an_image_that_differs_is_replaced_on_request_only() {
+        let bundled = || built("image", Some("tools"), None);
+        for (present, kept, replaced) in [
+            (None, Some(Some(bundled())), Some(Some(bundled()))),
+            (Some(bundled()), Some(None), Some(None)),
+            // What is here of the same image stays.
+            (
+                Some(built("image", None, Some("earlier"))),
+                Some(Some(built("image", Some("tools"), Some("earlier")))),
+                Some(Some(built("image", Some("tools"), Some("earlier")))),
+            ),
+            (Some(built("image", Some("other tools"), None)), None, Some(Some(bundled()))),
+            (Some(built("other", Some("tools"), None)), None, Some(Some(bundled()))),
+        ] {
+            assert_eq!(wanted(present.clone(), bundled(), false), kept, "{present:?}");
+            assert_eq!(wanted(present, bundled(), true), replaced);
+        }
+        let without = built("image", None, None);
+        assert_eq!(wanted(Some(bundled()), without, true), Some(None), "tools that are here stay");
+    }
 }

@@ -13,7 +13,7 @@ use fs_err as fs;
 
 use super::runs::UnpackedRuns;
 use super::summary::Imported;
-use super::{Opened, Trust, directory_of, images, open};
+use super::{Opened, Trust, directory_of, images, open_with};
 use crate::application::Context;
 use crate::application::disk::Needs;
 use crate::application::store::refuse_other;
@@ -31,7 +31,7 @@ use crate::image::{BuiltImage, Catalog, LayerRecord, keep_layer};
 use crate::lock::{LockFile as _, RepositoryLock, ToolchainLock};
 use crate::manifest::{ManifestError, RepositoryManifest};
 use crate::task::file::{self, TASK_FILE_SCHEMA, TaskFile, TaskFileError};
-use crate::task::{RepositoryName, TaskId};
+use crate::task::{RepositoryName, Revision, TaskId};
 
 /// A bundle, and how it is taken.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct ImportRequest {
     pub replace: bool,
     /// Whom the bundle must be for; `None` for anybody.
     pub audience: Option<Audience>,
+    /// Bundles that have blobs of the store which this one lacks. Of one for scorers, sources and runs are not looked for there.
+    pub bases: Vec<PathBuf>,
 }
 
 /// The checked content for one repository.
@@ -70,7 +72,7 @@ struct Checked {
 /// locks, manifests and task files in the bundle; an interrupt.
 pub async fn import(request: &ImportRequest, context: &Context) -> Result<Imported, CommandError> {
     let workbench = &Workbench::open(context)?;
-    let opened = open(&request.bundle, &request.trust, context)?;
+    let opened = open_with(&request.bundle, &request.bases, &request.trust, context)?;
     if let Some(needed) = request.audience.filter(|needed| *needed != opened.description.audience()) {
         return Err(opened.not_for(needed).into());
     }
@@ -107,9 +109,7 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
     let (store, data_dir, events) = (workbench.store.clone(), workbench.data_dir.clone(), context.events.clone());
     let take = move || {
         let runs = UnpackedRuns::of(&opened.layout, &description, &data_dir)?;
-        for (digest, size) in &missing {
-            opened.layout.store_blob(digest, *size, &store)?;
-        }
+        opened.store(&missing, &store)?;
         for (name, content) in &description.repositories {
             sources(&opened.layout, name, content, &data_dir, &store)?;
         }
@@ -145,6 +145,7 @@ impl Checked {
         let record = |digest: &Digest| opened.record(digest);
         let malformed = |reason: String| CommandError::from(layout.malformed(reason));
         opened.check_records()?;
+        opened.check_names()?;
         let text = |digest: &Digest, what: &str| -> Result<String, CommandError> {
             String::from_utf8(record(digest)?).map_err(|error| malformed(format!("{what}: {error}")))
         };
@@ -254,29 +255,48 @@ fn sources(
 ) -> Result<(), CommandError> {
     let path = data_dir.join("repositories").join(format!("{}.git", name.file_stem()));
     let failed = |reason: String| BundleError::Git { repository: name.clone(), doing: "written", reason };
+    let lacking = |reason: String| {
+        let (name, repository) = (layout.name().to_owned(), name.clone());
+        CommandError::from(BundleError::LackingSources { name, repository, reason })
+    };
+    let earlier = objects::taken(&path).map_err(|error| failed(error.to_string()))?;
+    // Directories tell what they lack. Files' contents may be missing where the sources were made, so their absence says nothing
+    // once all sources were taken.
+    let all_taken = content.sources.iter().all(|blob| earlier.contains(&blob.digest));
+    let gap = |git: &git2::Repository| {
+        let lacks = |revision: &&Revision| !objects::has_contents(git, revision);
+        content.revisions.iter().find(lacks).map(|revision| format!("files of revision {revision} are missing"))
+    };
     if let Ok(git) = git2::Repository::open_bare(&path)
         && content.revisions.iter().all(|revision| objects::is_complete(&git, revision))
+        && (all_taken || gap(&git).is_none())
     {
         return Ok(());
     }
-    let mut streams: Vec<Box<dyn Read>> = Vec::new();
+    let (mut own, mut of_base) = (Vec::new(), false);
     for blob in &content.sources {
-        // The base of an incremental bundle has brought those that are missing here.
-        if layout.has(&blob.digest)? {
-            layout.check_blob(&blob.digest, blob.size)?;
-            streams.push(Box::new(layout.open_blob(&blob.digest, blob.size)?));
+        match layout.has(&blob.digest)? {
+            true => own.push(blob),
+            // The base of an incremental bundle should have brought those that are missing here.
+            false => of_base |= !earlier.contains(&blob.digest),
         }
+    }
+    let mut streams: Vec<Box<dyn Read>> = Vec::new();
+    for blob in own {
+        layout.check_blob(&blob.digest, blob.size)?;
+        streams.push(Box::new(layout.open_blob(&blob.digest, blob.size)?));
     }
     let file = store.unnamed_file()?.into_parts().0;
     let incomplete = objects::take(&path, streams, &content.revisions, file).map_err(failed)?;
-    match incomplete.first() {
-        None => Ok(()),
-        Some(revision) => {
-            let reason = format!("revision {revision} is not complete");
-            let (name, repository) = (layout.name().to_owned(), name.clone());
-            Err(BundleError::LackingSources { name, repository, reason }.into())
-        }
+    if let Some(revision) = incomplete.first() {
+        return Err(lacking(format!("revision {revision} is not complete")));
     }
+    let git = git2::Repository::open_bare(&path).map_err(|error| failed(error.message().to_owned()))?;
+    if let Some(reason) = gap(&git).filter(|_| of_base) {
+        return Err(lacking(reason));
+    }
+    let all = content.sources.iter().map(|blob| blob.digest);
+    Ok(objects::note_taken(&path, all).map_err(|error| failed(error.to_string()))?)
 }
 
 /// Gives the runner's jar the time that class archives refer to, if this import brought the jar.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Opened;
 use crate::artifact::store::Store;
-use crate::bundle::BundleError;
+use crate::bundle::{BundleError, Layout, names};
 use crate::digest::Digest;
 use crate::image::{BuiltImage, LayerRecord};
 use crate::task::RepositoryName;
@@ -16,6 +16,11 @@ impl Opened {
         records.iter().try_for_each(|(digest, size)| self.layout.check_blob(digest, *size))
     }
 
+    /// Checks that `index.json` names the images of the description and nothing else.
+    pub(super) fn check_names(&self) -> Result<(), BundleError> {
+        names::check(&self.layout, &self.description, &self.index)
+    }
+
     /// Returns the bytes of a record after checking them.
     pub(super) fn record(&self, digest: &Digest) -> Result<Vec<u8>, BundleError> {
         self.layout.read_blob(digest, self.description.records().get(digest).copied().unwrap_or(0))
@@ -23,11 +28,7 @@ impl Opened {
 
     /// Returns the image of a repository, whose blobs the bundle lists.
     pub(super) fn image(&self, name: &RepositoryName, record: &Digest) -> Result<BuiltImage, BundleError> {
-        let built = BuiltImage::parse(&self.record(record)?)
-            .map_err(|reason| self.layout.malformed(format!("image of {name}: {reason}")))?;
-        if built.repository != *name {
-            return Err(self.layout.malformed(format!("what it has for {name} is of another repository")));
-        }
+        let built = names::image(&self.layout, &self.description, name, record)?;
         self.require(built.blobs(), &format!("image of {name}"))?;
         Ok(built)
     }
@@ -55,7 +56,17 @@ impl Opened {
         }
     }
 
-    /// Returns the blobs that the store lacks, with their sizes in bytes. The bundle has all of them.
+    /// Returns the bundle, or one that it is based on, that has a blob; `None` if none has.
+    pub(super) fn holder(&self, digest: &Digest) -> Result<Option<&Layout>, BundleError> {
+        for layout in [&self.layout].into_iter().chain(&self.bases) {
+            if layout.has(digest)? {
+                return Ok(Some(layout));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the blobs that the store lacks, with their sizes in bytes. The bundle or a base has all of them.
     pub(super) fn missing(&self, store: &Store) -> Result<BTreeMap<Digest, u64>, BundleError> {
         let (mut missing, mut lacking) = (BTreeMap::new(), Vec::new());
         for (digest, size) in self.description.blobs() {
@@ -64,16 +75,26 @@ impl Opened {
                 continue;
             }
             missing.insert(*digest, *size);
-            if !self.layout.has(digest)? {
+            if self.holder(digest)?.is_none() {
                 lacking.push(*digest);
             }
         }
         match lacking.first() {
-            Some(first) => {
-                let name = self.layout.name().to_owned();
-                Err(BundleError::Lacking { name, count: lacking.len(), first: *first })
-            }
+            Some(first) => Err(self.lacking(lacking.len(), *first)),
             None => Ok(missing),
         }
+    }
+
+    /// Puts blobs into the store, each after comparing its bytes with the digest.
+    pub(super) fn store(&self, blobs: &BTreeMap<Digest, u64>, store: &Store) -> Result<(), BundleError> {
+        for (digest, size) in blobs {
+            let holder = self.holder(digest)?.ok_or_else(|| self.lacking(1, *digest))?;
+            holder.store_blob(digest, *size, store)?;
+        }
+        Ok(())
+    }
+
+    fn lacking(&self, count: usize, first: Digest) -> BundleError {
+        BundleError::Lacking { name: self.layout.name().to_owned(), count, first }
     }
 }

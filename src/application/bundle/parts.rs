@@ -10,13 +10,14 @@ use super::directory_of;
 use crate::artifact::made;
 use crate::artifact::store::Store;
 use crate::bundle::description::{Described, ImageReference, Runner};
+use crate::bundle::names::references;
 use crate::bundle::writing::{Content, NewBundle};
 use crate::bundle::{Description, Layout, MadeKind};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::container::ToolJars;
-use crate::image::{BuiltImage, ImageError, agent_tag, remembered_layer, tag};
+use crate::image::{BuiltImage, ImageError, remembered_layer};
 use crate::task::RepositoryName;
 
 /// The parts of a bundle that were collected so far.
@@ -42,8 +43,6 @@ pub(super) struct NewFile {
     pub(super) size: u64,
     /// Its path.
     pub(super) path: PathBuf,
-    /// Whether it is in every bundle, whatever the base has.
-    pub(super) always: bool,
 }
 
 impl Parts {
@@ -95,13 +94,7 @@ impl Parts {
             let record = self.record(canonical_json(&record).map_err(ImageError::from)?);
             self.layers.insert(layer.recipe, record);
         }
-        let scoring = (&built.image, tag(&built.image, Some(&built.repository), built.jdk));
-        let agent = built.agent.as_ref().map(|image| (image, agent_tag(image, &built.repository)));
-        let named = [scoring].into_iter().chain(agent).map(|(image, name)| {
-            let manifest = image.manifest_digest;
-            Ok(ImageReference { manifest, size: self.store.size(&manifest)?, name })
-        });
-        named.collect()
+        Ok(references(built, |digest| self.store.size(digest))?)
     }
 
     /// Adds a description of what was made, if there is one.
@@ -151,12 +144,12 @@ impl Parts {
         // A registry takes an image by its manifest, whoever has the layers.
         let is_manifest = |digest: &Digest| images.iter().any(|image| image.manifest == *digest);
         let of_store = self.blobs.into_iter();
-        let of_store = of_store.map(|(digest, size)| (digest, size, is_manifest(&digest), Content::Blob));
+        let of_store = of_store.map(|(digest, size)| (digest, size, Content::Blob));
         let files = self.files.into_iter();
-        let files = files.map(|(digest, file)| (digest, file.size, file.always, Content::File(file.path)));
-        for (digest, size, always, content) in of_store.chain(files) {
+        let files = files.map(|(digest, file)| (digest, file.size, Content::File(file.path)));
+        for (digest, size, content) in of_store.chain(files) {
             match base {
-                Some(base) if !always && base.has(&digest)? => in_base += 1,
+                Some(base) if !is_manifest(&digest) && base.has(&digest)? => in_base += 1,
                 _ => {
                     blobs.entry(digest).or_insert((size, content));
                 }

@@ -50,6 +50,7 @@ pub async fn push(bundle: &Path, reference: &str, plain: bool, context: &Context
     let registry = Registry::open(reference, plain)?;
     let trust = Trust { allowed_signers: None, unsigned: true };
     let opened = open(bundle, &trust, context)?;
+    opened.check_names()?;
     if opened.description.audience() == Audience::Scorer {
         context.events.warning(format!(
             "`{}` is for scorers: whoever may pull it can read the developers' tests",

@@ -86,7 +86,7 @@ impl PackedRuns {
         }
         let (buffer, archive, size) = runtime(archive.finish())?.finish();
         runtime(buffer.into_inner().map_err(std::io::IntoInnerError::into_error))?;
-        self.files.insert(archive, NewFile { size, path: file, always: false });
+        self.files.insert(archive, NewFile { size, path: file });
         self.runs.push(PackedRun { run_id, archive, size });
         Ok(())
     }

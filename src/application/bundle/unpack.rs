@@ -4,16 +4,18 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{Opened, Trust, open};
+use super::import::ImportRequest;
+use super::{Opened, Trust, open_with};
 use crate::agent::collection::{Collected, Target, collect};
 use crate::agent::{AgentError, PROJECT, TaskFile, Written, check_free, unpack};
 use crate::application::Context;
 use crate::application::agents::{one, tell_output};
 use crate::application::workbench::blocking;
 use crate::bundle::agents::PackedWorkspace;
-use crate::bundle::{Audience, BundleError, Description};
+use crate::bundle::{Audience, BundleError, Description, Layout};
 use crate::error::CommandError;
 use crate::execution::container::temporary::Spool;
+use crate::manifest::Limits;
 use crate::task::selector::{Selector, SelectorError};
 use crate::task::{RepositoryName, Revision, TaskId};
 use crate::workspace::Repository;
@@ -27,6 +29,55 @@ pub struct UnpackRequest {
     pub trust: Trust,
     /// The tasks of the bundle.
     pub selector: Selector,
+    /// Bundles that this one was based on.
+    pub bases: Vec<PathBuf>,
+}
+
+impl UnpackRequest {
+    /// Opens the bundle and returns the selected workspaces.
+    pub(super) fn open(&self, context: &Context) -> Result<(Opened, Vec<Chosen>), CommandError> {
+        let opened = open_with(&self.bundle, &self.bases, &self.trust, context)?;
+        let chosen = chosen(&opened, &self.selector)?;
+        Ok((opened, chosen))
+    }
+
+    /// Returns the request to import the bundle's images.
+    pub(in crate::application) fn import(&self) -> ImportRequest {
+        ImportRequest {
+            bundle: self.bundle.clone(),
+            trust: self.trust.clone(),
+            replace: false,
+            audience: Some(Audience::Agent),
+            bases: self.bases.clone(),
+        }
+    }
+}
+
+/// A workspace in a bundle for agents.
+pub(super) struct Chosen {
+    pub(super) repository: RepositoryName,
+    pub(super) task: TaskId,
+    pub(super) packed: PackedWorkspace,
+    /// The limits of its repository's executions.
+    limits: Limits,
+}
+
+impl Chosen {
+    /// Writes the workspace to a new directory. Returns what its `task.json` says.
+    pub(super) fn unpack(&self, archive: impl Read, output: &Path) -> Result<TaskFile, AgentError> {
+        let Self { repository, task, packed, .. } = self;
+        unpack((task, repository, packed.track), &packed.commit, archive, output)
+    }
+}
+
+/// A workspace that was written.
+pub(in crate::application) struct Unpacked {
+    /// What its `task.json` says.
+    pub(in crate::application) facts: TaskFile,
+    /// Its one commit.
+    pub(in crate::application) commit: Revision,
+    /// The limits of its repository's executions.
+    pub(in crate::application) limits: Limits,
 }
 
 /// Writes the workspace of each selected task to `output/<task id>`; `None` after a dry run, which only tells what would be
@@ -41,10 +92,10 @@ pub async fn write(
     output: &Path,
     context: &Context,
 ) -> Result<Option<Vec<Written>>, CommandError> {
-    let opened = open(&request.bundle, &request.trust, context)?;
-    let chosen = chosen(&opened, &request.selector)?;
-    for (_, task, _) in &chosen {
-        check_free(task, &output.join(task.as_str()))?;
+    let (opened, chosen) = request.open(context)?;
+    for chosen in &chosen {
+        check_free(&chosen.task, &output.join(chosen.task.as_str()))?;
+        holder_of(&opened, chosen)?;
     }
     if context.options.dry_run {
         tell_output(chosen.len(), output, context);
@@ -52,11 +103,12 @@ pub async fn write(
     }
     context.umask.create_directory(output).map_err(AgentError::Io)?;
     let mut written = Vec::new();
-    for (repository, task, packed) in chosen {
-        let archive = archive_of(&opened, &packed)?;
-        let path = output.join(task.as_str());
+    for chosen in chosen {
+        let archive = archive_of(&opened, &chosen)?;
+        let path = output.join(chosen.task.as_str());
         let work = blocking(move || {
-            unpack((&task, &repository, packed.track), &packed.commit, archive, &path)?;
+            chosen.unpack(archive, &path)?;
+            let Chosen { task, packed, .. } = chosen;
             Ok(Written {
                 task_id: task,
                 path,
@@ -84,7 +136,7 @@ pub async fn collect_one(
 ) -> Result<(Target, Collected), CommandError> {
     let spool = Spool::create(&context.data_dir()?.temporary()).map_err(AgentError::Io)?;
     let start = spool.path().join("workspace");
-    let (facts, commit) = unpack_one(request, &start, context).await?;
+    let Unpacked { facts, commit, .. } = unpack_one(request, &start, context).await?;
     let work = blocking(move || {
         let repository = Repository::open(facts.repository.clone(), &start.join(PROJECT))?;
         let target = Target::from(facts);
@@ -94,7 +146,7 @@ pub async fn collect_one(
     context.until_interrupted(work).await
 }
 
-/// Writes the workspace of the one selected task to a new directory. Returns what its `task.json` says, and its commit.
+/// Writes the workspace of the one selected task to a new directory.
 ///
 /// # Errors
 /// As [`write()`]; [`CommandError::Usage`] for several tasks.
@@ -102,30 +154,38 @@ pub(in crate::application) async fn unpack_one(
     request: &UnpackRequest,
     output: &Path,
     context: &Context,
-) -> Result<(TaskFile, Revision), CommandError> {
-    let opened = open(&request.bundle, &request.trust, context)?;
-    let (repository, task, packed) = one(chosen(&opened, &request.selector)?)?;
-    let (archive, output) = (archive_of(&opened, &packed)?, output.to_owned());
+) -> Result<Unpacked, CommandError> {
+    let (opened, chosen) = request.open(context)?;
+    let chosen = one(chosen)?;
+    let (archive, output) = (archive_of(&opened, &chosen)?, output.to_owned());
     let work = blocking(move || {
-        let facts = unpack((&task, &repository, packed.track), &packed.commit, archive, &output)?;
+        let facts = chosen.unpack(archive, &output)?;
+        let Chosen { task, packed, limits, .. } = chosen;
         let reason = || format!("`{}` is no commit", crate::output::escape(&packed.commit));
         let commit = packed.commit.parse().map_err(|_| AgentError::Archive { task, reason: reason() })?;
-        Ok((facts, commit))
+        Ok(Unpacked { facts, commit, limits })
     });
     context.until_interrupted(work).await
 }
 
+/// Returns the bundle, or one that it is based on, that has a task's workspace.
+fn holder_of<'a>(opened: &'a Opened, chosen: &Chosen) -> Result<&'a Layout, BundleError> {
+    opened.holder(&chosen.packed.archive)?.ok_or_else(|| BundleError::LackingWorkspace {
+        name: opened.layout.name().to_owned(),
+        task: chosen.task.clone(),
+    })
+}
+
 /// Opens the archive of a task's workspace. Nothing of it is unpacked before its bytes were compared with the digest.
-fn archive_of(opened: &Opened, packed: &PackedWorkspace) -> Result<impl Read + Send + use<>, BundleError> {
-    opened.layout.check_blob(&packed.archive, packed.size)?;
-    opened.layout.open_blob(&packed.archive, packed.size)
+pub(super) fn archive_of(opened: &Opened, chosen: &Chosen) -> Result<impl Read + Send + use<>, BundleError> {
+    let PackedWorkspace { archive, size, .. } = &chosen.packed;
+    let holder = holder_of(opened, chosen)?;
+    holder.check_blob(archive, *size)?;
+    holder.open_blob(archive, *size)
 }
 
 /// Returns the selected workspaces of a bundle for agents.
-fn chosen(
-    opened: &Opened,
-    selector: &Selector,
-) -> Result<Vec<(RepositoryName, TaskId, PackedWorkspace)>, CommandError> {
+fn chosen(opened: &Opened, selector: &Selector) -> Result<Vec<Chosen>, CommandError> {
     let Description::Agent(description) = &opened.description else {
         return Err(opened.not_for(Audience::Agent).into());
     };
@@ -139,8 +199,13 @@ fn chosen(
     let named = selector.named(&all, |(repository, task, _)| (*repository, *task))?;
     let of_track = named.into_iter().filter(|(_, _, packed)| selector.track.is_none_or(|track| track == packed.track));
     let chosen = of_track.take(selector.limit.unwrap_or(usize::MAX));
-    let chosen: Vec<_> =
-        chosen.map(|(name, task, packed)| ((*name).clone(), (*task).clone(), (*packed).clone())).collect();
+    let chosen = chosen.map(|(name, task, packed)| Chosen {
+        repository: (*name).clone(),
+        task: (*task).clone(),
+        packed: (*packed).clone(),
+        limits: description.limits_of(name),
+    });
+    let chosen: Vec<_> = chosen.collect();
     if chosen.is_empty() {
         return Err(SelectorError::NothingLeft.into());
     }

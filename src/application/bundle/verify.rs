@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Trust, open};
+use super::{Trust, open_with};
 use crate::agent::{INSTRUCTIONS, PROJECT, packing};
 use crate::application::audit::{AuditRequest, Audited, audit};
 use crate::application::workbench::blocking;
@@ -99,8 +99,7 @@ impl Verified {
 /// # Errors
 /// [`BundleError`] for what can't be read or is not signed as required; an interrupt.
 pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verified, CommandError> {
-    let opened = open(&request.bundle, &request.trust, context)?;
-    let bases = request.bases.iter().map(|path| Layout::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let opened = open_with(&request.bundle, &request.bases, &request.trust, context)?;
     let work = move || {
         let (layout, description) = (&opened.layout, &opened.description);
         let mut verified = Verified {
@@ -133,7 +132,7 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
                 }
                 continue;
             }
-            let holder = bases.iter().find(|base| base.has(&digest).unwrap_or(false));
+            let holder = opened.bases.iter().find(|base| base.has(&digest).unwrap_or(false));
             match holder.map(|base| base.check_blob(&digest, size)) {
                 Some(Ok(())) => verified.in_base += 1,
                 Some(Err(error)) => verified.damaged.push(error.to_string()),
@@ -150,12 +149,19 @@ pub async fn verify(request: &VerifyRequest, context: &Context) -> Result<Verifi
         verified.damaged.extend(opened.damaged_runs()?);
         if let Description::Agent(description) = description {
             for (repository, task, packed) in description.workspaces() {
-                let Some(archive) = whole(layout, &packed.archive, packed.size)? else { continue };
+                let Some(holder) = opened.holder(&packed.archive)? else { continue };
+                let Some(archive) = whole(holder, &packed.archive, packed.size)? else { continue };
                 let checked = packing::unpack(task, &packed.commit, archive, None);
                 if let Err(error) = checked.and_then(|facts| facts.check_is_of(repository, packed.track)) {
                     verified.damaged.push(error.to_string());
                 }
             }
+        }
+        match opened.check_names() {
+            // Each of these was told with its blob.
+            Err(BundleError::Damaged { .. } | BundleError::Malformed { .. }) if !verified.damaged.is_empty() => {}
+            Err(BundleError::Malformed { .. }) if !verified.missing.is_empty() => {}
+            checked => checked?,
         }
         let sizes = description.sizes();
         let own: BTreeSet<Digest> = opened.own.iter().copied().collect();

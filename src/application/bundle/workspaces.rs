@@ -23,6 +23,7 @@ use crate::canonical_json::canonical_json;
 use crate::digest::{Digest, HashingWriter};
 use crate::error::CommandError;
 use crate::image::ImageError;
+use crate::manifest::Limits;
 use crate::task::selector::Selector;
 use crate::task::{Task, TaskId};
 use crate::workspace::{Repository, RevisionTree};
@@ -62,10 +63,9 @@ pub(super) async fn for_agents(
             let working = one(task, &maker, &hunt, (workbench, spool));
             let (workspace, refused) = stage.during(task.id.as_str(), working).await?;
             created.refused.extend(refused);
-            parts.files.insert(
-                workspace.archive,
-                NewFile { size: workspace.size, path: spool.join(archive_name(&task.id)), always: true },
-            );
+            parts
+                .files
+                .insert(workspace.archive, NewFile { size: workspace.size, path: spool.join(archive_name(&task.id)) });
             tell(&task.id, &workspace, workbench);
             packed.insert(task.id.clone(), workspace);
         }
@@ -78,7 +78,8 @@ pub(super) async fn for_agents(
         created.refused.extend((!audited.report.is_clean()).then_some(audited));
         hunts.push((hunt, of_tasks));
         let image = parts.record(canonical_json(&built).map_err(ImageError::from)?);
-        repositories.insert(repository, AgentRepository { image, tasks: packed });
+        let limits = Some(manifest.limits).filter(|limits| *limits != Limits::default());
+        repositories.insert(repository, AgentRepository { image, limits, tasks: packed });
     }
     let bill = parts.record(bill.render(&toolchain)?);
     let description = AgentDescription {

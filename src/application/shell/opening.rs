@@ -8,14 +8,14 @@ use fs_err as fs;
 use crate::agent::collection::Target;
 use crate::agent::{AgentError, packing};
 use crate::application::agents::{Maker, one_task};
-use crate::application::bundle::import::{ImportRequest, import};
-use crate::application::bundle::unpack::{UnpackRequest, unpack_one};
+use crate::application::bundle::import::import;
+use crate::application::bundle::load::agent_image;
+use crate::application::bundle::unpack::{UnpackRequest, Unpacked, unpack_one};
 use crate::application::workbench::{Workbench, blocking};
 use crate::application::{Context, agent_images};
-use crate::bundle::Audience;
 use crate::engine::spec::TASK_USER;
 use crate::error::CommandError;
-use crate::image::{Catalog, Image};
+use crate::image::Image;
 use crate::manifest::Limits;
 use crate::task::RepositoryName;
 use crate::task::selector::Selector;
@@ -64,19 +64,12 @@ impl Opening {
 
     async fn of_bundle(request: &UnpackRequest, workbench: &Workbench<'_>, spool: &Path) -> Result<Self, CommandError> {
         let directory = spool.join("workspace");
-        let (facts, _) = unpack_one(request, &directory, workbench.context).await?;
-        let (bundle, trust, audience) = (request.bundle.clone(), request.trust.clone(), Some(Audience::Agent));
-        import(&ImportRequest { bundle, trust, replace: false, audience }, workbench.context).await?;
+        let Unpacked { facts, limits, .. } = unpack_one(request, &directory, workbench.context).await?;
+        import(&request.import(), workbench.context).await?;
         let repository = facts.repository.clone();
-        let built = Catalog::open(&workbench.data_dir)?.get(&repository)?;
-        let Some((jdk, image)) = built.and_then(|built| Some((built.jdk, built.agent?))) else {
-            return Err(CommandError::Usage {
-                message: format!("the bundle has no image for agents of {repository}"),
-                hint: "whoever makes it needs `lock --agent` and `build-images --agent` before".to_owned(),
-            });
-        };
+        let (jdk, image) = agent_image(&repository, workbench)?;
         let archive = pack(directory, spool, workbench.context).await?;
-        Ok(Self { target: facts.into(), repository, image, jdk, limits: Limits::default(), archive })
+        Ok(Self { target: facts.into(), repository, image, jdk, limits, archive })
     }
 }
 

@@ -46,6 +46,16 @@ pub enum RegistryError {
         /// The digest that was asked for.
         digest: String,
     },
+    /// The registry sends more bytes than the index says, or than an index may have.
+    #[error("`{reference}` sends more than {limit} bytes for {what}")]
+    TooLarge {
+        /// The place in the registry.
+        reference: String,
+        /// The digest, or the tag, that was asked for.
+        what: String,
+        /// The most bytes that are read.
+        limit: u64,
+    },
     /// The index is none of a bundle.
     #[error("what lies at `{reference}` is no bundle: {reason}")]
     NoBundle {
@@ -79,7 +89,7 @@ impl Failure for RegistryError {
         match self {
             Self::Reference { .. } => ExitStatus::Usage,
             Self::Unauthorized { .. } | Self::Missing(_) | Self::Exchange { .. } => ExitStatus::Origin,
-            Self::Lies { .. } => ExitStatus::Mismatch,
+            Self::Lies { .. } | Self::TooLarge { .. } => ExitStatus::Mismatch,
             Self::NoBundle { .. } => ExitStatus::BadInput,
             Self::Write { .. } | Self::NoSpace { .. } => ExitStatus::Infrastructure,
         }
@@ -95,7 +105,9 @@ impl Failure for RegistryError {
             Self::Exchange { .. } => {
                 "run the command again: what the registry has is not sent twice; `--plain-http` is for a registry without TLS"
             }
-            Self::Lies { .. } => "use another registry, or have the bundle pushed again; nothing of it was taken",
+            Self::Lies { .. } | Self::TooLarge { .. } => {
+                "use another registry, or have the bundle pushed again; nothing of it was taken"
+            }
             Self::NoBundle { .. } => "name what `bundle push` wrote",
             Self::Write { .. } | Self::NoSpace { .. } => "make space, or name another directory",
         };

@@ -1,25 +1,28 @@
 //! Fetches a bundle from a registry.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
 use std::path::Path;
 
+use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use oci_client::RegistryOperation;
+use oci_client::client::{BlobResponse, SizedStream};
 use oci_client::errors::{DigestError, OciDistributionError};
 use oci_client::manifest::OciDescriptor;
-use oci_client::{Reference, RegistryOperation};
 
-use super::unfinished::Unfinished;
+use super::unfinished::{Part, Unfinished};
 use super::{
     AT_ONCE, INDEX_TYPE, ManifestFile, Named, Registry, RegistryError, SIGNATURE_TYPE, SILENCE, TransferError,
     Transferred, blobs_of, manifests_of,
 };
 use crate::bundle::description::{MANIFEST_TYPE, MOST_INDEX_BYTES};
 use crate::bundle::layout::{INDEX, LAYOUT, LAYOUT_TEXT, SIGNATURE, blob_name};
-use crate::bundle::{Description, Layout, signature};
-use crate::digest::{Digest, HashingWriter};
+use crate::bundle::{Description, Layout, names, signature};
+use crate::digest::Digest;
 use crate::event::RunningStage;
 use crate::umask::Umask;
+
+const DOING: &str = "fetching a blob";
 
 impl Registry {
     /// Fetches the index and its signature. Whoever accepts them goes on with [`Registry::fetch`].
@@ -29,12 +32,9 @@ impl Registry {
     pub async fn index(&self) -> Result<(Vec<u8>, Option<Vec<u8>>), RegistryError> {
         self.log_in(RegistryOperation::Pull).await?;
         // An image is asked for as well, to be told from nothing.
-        let index = self.manifest(&self.reference, &[INDEX_TYPE, MANIFEST_TYPE]).await?;
-        if index.len() as u64 > MOST_INDEX_BYTES {
-            return Err(self.no_bundle(format!("its index has more than {MOST_INDEX_BYTES} bytes")));
-        }
+        let index = self.manifest(&self.reference, &[INDEX_TYPE, MANIFEST_TYPE], MOST_INDEX_BYTES).await?;
         let id = Digest::of(&index);
-        let manifest = match self.manifest(&self.of_signature(&id), &[MANIFEST_TYPE]).await {
+        let manifest = match self.manifest(&self.of_signature(&id), &[MANIFEST_TYPE], signature::MOST_BYTES).await {
             Err(RegistryError::Missing(_)) => return Ok((index, None)),
             manifest => manifest?,
         };
@@ -47,9 +47,7 @@ impl Registry {
         if layer.size > signature::MOST_BYTES {
             return Err(malformed(format!("it has {} bytes", layer.size)));
         }
-        let mut signed = Vec::new();
-        let in_memory = |error: io::Error| malformed(error.to_string());
-        self.blob(Named { digest: layer.digest, size: layer.size }, &mut signed, in_memory).await?;
+        let signed = self.small_blob(Named { digest: layer.digest, size: layer.size }).await?;
         Ok((index, Some(signed)))
     }
 
@@ -69,7 +67,7 @@ impl Registry {
         let named = manifests_of(index).map_err(|reason| self.no_bundle(reason))?;
         let (mut blobs, mut manifests) = (BTreeMap::new(), Vec::new());
         for manifest in &named {
-            let bytes = self.manifest(&self.at(&manifest.digest), &[MANIFEST_TYPE]).await?;
+            let bytes = self.manifest(&self.at(&manifest.digest), &[MANIFEST_TYPE], manifest.size).await?;
             if bytes.len() as u64 != manifest.size {
                 return Err(self.lies(&manifest.digest).into());
             }
@@ -101,9 +99,7 @@ impl Registry {
         let fetched = stream::iter(missing.into_iter().map(Ok)).try_for_each_concurrent(AT_ONCE, |blob| async move {
             let item = blob.digest.hex()[..12].to_owned();
             stage.item_started(&item);
-            let mut file = unfinished.begin(&blob.digest)?;
-            self.blob(blob, &mut file, |error| unfinished.failed(error)).await?;
-            unfinished.finish(&blob.digest)?;
+            self.blob(blob, unfinished).await?;
             stage.item_finished(&item, "fetched", false);
             Ok::<_, RegistryError>(())
         });
@@ -118,59 +114,136 @@ impl Registry {
             }
         }
         // What is no bundle of ours does not appear.
-        Description::read(&Layout::open(unfinished.path())?, index)?;
+        let layout = Layout::open(unfinished.path())?;
+        let (description, _) = Description::read(&layout, index)?;
+        names::check(&layout, &description, index)?;
         let manifests = manifests.into_iter().map(|(digest, _)| digest).collect();
         Ok(Transferred { index: Digest::of(index), manifests, blobs: count, bytes, present })
     }
 
-    async fn manifest(&self, at: &Reference, kinds: &[&str]) -> Result<Vec<u8>, RegistryError> {
-        let pulling = async {
-            match self.client.pull_manifest_raw(at, &self.authentication, kinds).await {
-                Err(OciDistributionError::DigestError(_)) => Ok(None),
-                pulled => pulled.map(Some),
+    /// Fetches a blob, or the rest of one that an earlier attempt began.
+    async fn blob(&self, blob: Named, unfinished: &Unfinished<'_>) -> Result<(), RegistryError> {
+        let mut part = unfinished.begin(&blob)?;
+        let mut fetched = self.rest(blob, &mut part, unfinished).await;
+        if let Err(RegistryError::Lies { .. }) = fetched
+            && part.is_continued()
+        {
+            // The earlier part may be what is damaged.
+            part.restart().map_err(|error| unfinished.failed(error))?;
+            fetched = self.rest(blob, &mut part, unfinished).await;
+        }
+        match fetched {
+            Ok(()) => unfinished.finish(&blob.digest),
+            // The next attempt must not build on such bytes.
+            Err(error @ (RegistryError::Lies { .. } | RegistryError::TooLarge { .. })) => {
+                part.restart().map_err(|error| unfinished.failed(error))?;
+                Err(error)
             }
-        };
-        let Some((bytes, _)) = self.within(SILENCE, "fetching a manifest", pulling).await? else {
-            return Err(self.lies_of(at.digest().unwrap_or_default().to_owned()));
-        };
-        match at.digest() {
-            Some(digest) if digest != Digest::of(&bytes).to_string() => Err(self.lies_of(digest.to_owned())),
-            _ => Ok(bytes.to_vec()),
+            Err(error) => Err(error),
         }
     }
 
-    /// Fetches a blob, and not a byte more than its size.
-    async fn blob(
-        &self,
-        blob: Named,
-        out: &mut (dyn io::Write + Send),
-        unwritten: impl Fn(io::Error) -> RegistryError,
-    ) -> Result<(), RegistryError> {
-        let text = blob.digest.to_string();
-        let descriptor =
-            OciDescriptor { digest: text, size: blob.size.try_into().unwrap_or(i64::MAX), ..OciDescriptor::default() };
-        const DOING: &str = "fetching a blob";
-        let opening = self.client.pull_blob_stream(&self.reference, &descriptor);
-        let mut pieces = self.within(SILENCE, DOING, opening).await?.stream;
-        let mut hasher = HashingWriter::new(out);
-        let mut left = blob.size;
-        loop {
-            let next = async { Ok(pieces.next().await) };
-            let piece = match self.within(SILENCE, DOING, next).await? {
-                None => break,
-                Some(Ok(piece)) => piece,
-                // The client compares digests, too.
-                Some(Err(error)) if error.get_ref().is_some_and(|inner| inner.is::<DigestError>()) => {
-                    return Err(self.lies(&blob.digest));
-                }
-                Some(Err(error)) => return Err(self.error(DOING, error.into())),
-            };
-            left = left.checked_sub(piece.len() as u64).ok_or_else(|| self.lies(&blob.digest))?;
-            hasher.write_all(&piece).map_err(&unwritten)?;
+    /// Fetches what a part of a blob lacks, and compares the whole with its digest.
+    async fn rest(&self, blob: Named, part: &mut Part, unfinished: &Unfinished<'_>) -> Result<(), RegistryError> {
+        let mut pieces = self.pieces(blob, part.length()).await?;
+        if pieces.start != part.length() {
+            part.restart().map_err(|error| unfinished.failed(error))?;
         }
-        match left == 0 && hasher.finish().1 == blob.digest {
+        while let Some(piece) = pieces.next(self).await? {
+            part.add(&piece).map_err(|error| unfinished.failed(error))?;
+        }
+        match part.digest() == blob.digest {
             true => Ok(()),
             false => Err(self.lies(&blob.digest)),
         }
     }
+
+    /// Fetches a blob into memory.
+    async fn small_blob(&self, blob: Named) -> Result<Vec<u8>, RegistryError> {
+        let (mut bytes, mut pieces) = (Vec::new(), self.pieces(blob, 0).await?);
+        while let Some(piece) = pieces.next(self).await? {
+            bytes.extend_from_slice(&piece);
+        }
+        match Digest::of(&bytes) == blob.digest {
+            true => Ok(bytes),
+            false => Err(self.lies(&blob.digest)),
+        }
+    }
+
+    /// Asks for the bytes of a blob from `start` on. The registry may send it from its beginning.
+    async fn pieces(&self, blob: Named, start: u64) -> Result<Pieces, RegistryError> {
+        let text = blob.digest.to_string();
+        let descriptor =
+            OciDescriptor { digest: text, size: blob.size.try_into().unwrap_or(i64::MAX), ..OciDescriptor::default() };
+        let (stream, start) = match start {
+            0 => (self.within(SILENCE, DOING, self.client.pull_blob_stream(&self.reference, &descriptor)).await?, 0),
+            start => {
+                let asking = async {
+                    match self.client.pull_blob_stream_partial(&self.reference, &descriptor, start, None).await {
+                        // It has no part of a blob to give, or fewer bytes than are here.
+                        Err(OciDistributionError::ServerError { .. } | OciDistributionError::RegistryError { .. }) => {
+                            let whole = self.client.pull_blob_stream(&self.reference, &descriptor).await?;
+                            Ok(BlobResponse::Full(whole))
+                        }
+                        answered => answered,
+                    }
+                };
+                match self.within(SILENCE, DOING, asking).await? {
+                    BlobResponse::Full(stream) => (stream, 0),
+                    BlobResponse::Partial(stream) => (stream, start),
+                }
+            }
+        };
+        let left = blob.size.saturating_sub(start);
+        match stream.content_length {
+            Some(length) if length > left => Err(self.too_large(&blob)),
+            Some(length) if length < left => Err(self.lies(&blob.digest)),
+            _ => Ok(Pieces { stream, blob, start, left }),
+        }
+    }
+
+    fn too_large(&self, blob: &Named) -> RegistryError {
+        RegistryError::TooLarge { reference: self.name(), what: blob.digest.to_string(), limit: blob.size }
+    }
 }
+
+/// The bytes of a blob as they come, and not one more than its size.
+struct Pieces {
+    stream: SizedStream,
+    blob: Named,
+    /// Position of the first byte in the blob.
+    start: u64,
+    /// Bytes that have not come yet.
+    left: u64,
+}
+
+impl Pieces {
+    async fn next(&mut self, registry: &Registry) -> Result<Option<Bytes>, RegistryError> {
+        let next = async { Ok(self.stream.next().await) };
+        match registry.within(SILENCE, DOING, next).await? {
+            Some(Ok(piece)) => match self.left.checked_sub(piece.len() as u64) {
+                Some(left) => {
+                    self.left = left;
+                    Ok(Some(piece))
+                }
+                None => Err(registry.too_large(&self.blob)),
+            },
+            None if self.left == 0 => Ok(None),
+            // The client compares digests, too. Those of a blob that ends early differ.
+            Some(Err(error)) if error.get_ref().is_some_and(|inner| inner.is::<DigestError>()) && self.left == 0 => {
+                Err(registry.lies(&self.blob.digest))
+            }
+            Some(Err(error)) if !error.get_ref().is_some_and(|inner| inner.is::<DigestError>()) => {
+                Err(registry.error(DOING, error.into()))
+            }
+            None | Some(Err(_)) => Err(RegistryError::Exchange {
+                reference: registry.name(),
+                doing: DOING.to_owned(),
+                reason: format!("the registry stopped {} bytes before the end of {}", self.left, self.blob.digest),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! The directory of a bundle that is being fetched: what an earlier attempt left there is taken up.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::TryLockError;
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -11,6 +12,9 @@ use super::{Named, RegistryError};
 use crate::bundle::layout::{BLOBS, blob_name};
 use crate::digest::{Digest, HashingWriter};
 use crate::umask::Umask;
+
+/// The end of the name of a blob that is not whole.
+const PART: &str = ".part";
 
 pub(super) struct Unfinished<'a> {
     output: &'a Path,
@@ -58,7 +62,15 @@ impl<'a> Unfinished<'a> {
                 Some(digest) if entry.file_type()?.is_file() && holds(&entry.path(), &digest)? => {
                     missing.remove(&digest);
                 }
+                _ if entry.file_type()?.is_file() && is_part(&entry.file_name(), blobs) => {}
                 _ => fs::remove_file(entry.path())?,
+            }
+        }
+        // A blob that is whole needs no beginning.
+        for digest in blobs.keys().filter(|digest| !missing.contains_key(*digest)) {
+            match fs::remove_file(self.partial(digest)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
             }
         }
         let present = blobs.len() - missing.len();
@@ -81,9 +93,25 @@ impl<'a> Unfinished<'a> {
         }
     }
 
-    /// Makes the file of a blob, under a name that it loses once it is whole.
-    pub(super) fn begin(&self, digest: &Digest) -> Result<fs::File, RegistryError> {
-        self.umask.create_file(&self.partial(digest)).map_err(|error| self.failed(error))
+    /// Opens the file of a blob, under a name that it loses once it is whole. What an earlier attempt wrote of it stays.
+    pub(super) fn begin(&self, blob: &Named) -> Result<Part, RegistryError> {
+        let path = self.partial(&blob.digest);
+        let open = || -> io::Result<Part> {
+            let begun = fs::metadata(&path).is_ok_and(|found| (1..blob.size).contains(&found.len()));
+            if !begun {
+                return Ok(Part {
+                    file: self.umask.create_file(&path)?,
+                    hasher: HashingWriter::new(io::sink()),
+                    length: 0,
+                    continued: false,
+                });
+            }
+            let mut file = fs::File::options().read(true).write(true).open(&path)?;
+            let mut hasher = HashingWriter::new(io::sink());
+            let length = io::copy(&mut file, &mut hasher)?;
+            Ok(Part { file, hasher, length, continued: true })
+        };
+        open().map_err(|error| self.failed(error))
     }
 
     /// Gives the file of a whole blob its name.
@@ -93,7 +121,7 @@ impl<'a> Unfinished<'a> {
     }
 
     fn partial(&self, digest: &Digest) -> PathBuf {
-        self.directory.join(format!("{}.part", blob_name(digest)))
+        self.directory.join(format!("{}{PART}", blob_name(digest)))
     }
 
     /// Writes a small member.
@@ -113,6 +141,53 @@ impl<'a> Unfinished<'a> {
     /// Lets the directory appear at its place.
     pub(super) fn appear(self) -> Result<(), RegistryError> {
         fs::rename(&self.directory, self.output).map_err(|error| self.failed(error))
+    }
+}
+
+/// Tells whether a file is the beginning of one of these blobs.
+fn is_part(name: &OsStr, blobs: &BTreeMap<Digest, u64>) -> bool {
+    let hex = name.to_str().and_then(|name| name.strip_suffix(PART));
+    hex.and_then(|hex| Digest::from_hex(hex).ok()).is_some_and(|digest| blobs.contains_key(&digest))
+}
+
+/// The file of a blob that is being fetched.
+pub(super) struct Part {
+    file: fs::File,
+    hasher: HashingWriter<io::Sink>,
+    length: u64,
+    continued: bool,
+}
+
+impl Part {
+    /// Returns how many bytes of the blob are there.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Tells whether bytes of an earlier attempt are in it.
+    pub(super) fn is_continued(&self) -> bool {
+        self.continued
+    }
+
+    /// Forgets all bytes.
+    pub(super) fn restart(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        (self.hasher, self.length, self.continued) = (HashingWriter::new(io::sink()), 0, false);
+        Ok(())
+    }
+
+    /// Adds bytes at the end.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.hasher.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Returns the digest of all bytes, and begins anew with hashing.
+    pub(super) fn digest(&mut self) -> Digest {
+        std::mem::replace(&mut self.hasher, HashingWriter::new(io::sink())).finish().1
     }
 }
 

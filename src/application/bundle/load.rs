@@ -1,0 +1,76 @@
+//! `workspace --load --bundle`: images of tasks from a bundle for agents, without locks, tasks' data, a mirror or the network.
+
+use std::collections::BTreeSet;
+
+use super::import::import;
+use super::unpack::{Chosen, UnpackRequest, archive_of};
+use crate::agent::AgentError;
+use crate::application::Context;
+use crate::application::agents::{TaskImage, load_image, with_workspace};
+use crate::application::workbench::{Workbench, blocking};
+use crate::engine::Engine;
+use crate::error::CommandError;
+use crate::execution::container::temporary::Spool;
+use crate::image::recipe::ImageRecipe;
+use crate::image::{Catalog, Image};
+use crate::output::counted;
+use crate::task::RepositoryName;
+
+/// Imports the bundle's images, and loads an image for each selected task into the engine: the image for agents with the task's
+/// workspace on top. A dry run only tells how many, and loads none.
+///
+/// # Errors
+/// Those of [`write()`](super::unpack::write) and [`import()`]; [`CommandError::Usage`] without an image for agents; errors of
+/// the engine.
+pub async fn load(request: &UnpackRequest, context: &Context) -> Result<Vec<TaskImage>, CommandError> {
+    let (opened, chosen) = request.open(context)?;
+    if context.options.dry_run {
+        context.events.message(format!("would load {}", counted(chosen.len(), "image", "images")));
+        return Ok(Vec::new());
+    }
+    let workbench = Workbench::open(context)?;
+    import(&request.import(), context).await?;
+    let repositories: BTreeSet<&RepositoryName> = chosen.iter().map(|chosen| &chosen.repository).collect();
+    for repository in repositories {
+        agent_image(repository, &workbench)?;
+    }
+    let engine = workbench.engine().await?;
+    let one = async |chosen: Chosen, engine: &dyn Engine| {
+        let (repository, commit) = (chosen.repository.clone(), chosen.packed.commit.clone());
+        let (task, archive) = (chosen.task.clone(), archive_of(&opened, &chosen)?);
+        let (jdk, agent) = agent_image(&repository, &workbench)?;
+        let spool = Spool::create(&workbench.data_dir.temporary()).map_err(AgentError::Io)?;
+        let directory = spool.path().join("workspace");
+        let path = directory.clone();
+        let unpack = blocking(move || Ok(chosen.unpack(archive, &path)?));
+        context.until_interrupted(unpack).await?;
+        let recipe = ImageRecipe::of_finished(jdk, repository.clone());
+        let image = with_workspace((&agent, &recipe), directory, (&task, &commit), &workbench).await?;
+        load_image(&image, (&task, &repository), &workbench, engine).await
+    };
+    let loading = async {
+        let mut loaded = Vec::new();
+        for chosen in chosen {
+            loaded.push(one(chosen, engine.as_ref()).await?);
+        }
+        Ok(loaded)
+    };
+    let loaded = loading.await;
+    engine.close().await?;
+    loaded
+}
+
+/// Returns the image for agents that a bundle brought, with the major version of its Java development kit.
+///
+/// # Errors
+/// [`CommandError::Usage`] if the bundle has none.
+pub(in crate::application) fn agent_image(
+    repository: &RepositoryName,
+    workbench: &Workbench<'_>,
+) -> Result<(u32, Image), CommandError> {
+    let built = Catalog::open(&workbench.data_dir)?.get(repository)?;
+    built.and_then(|built| Some((built.jdk, built.agent?))).ok_or_else(|| CommandError::Usage {
+        message: format!("the bundle has no image for agents of {repository}"),
+        hint: "whoever makes it needs `lock --agent` and `build-images --agent` before".to_owned(),
+    })
+}
