@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use testevo_sandbox::outcome::{ExecReason, Outcome};
 use testevo_sandbox::task::Cell;
 
-use super::page::browse;
 use super::score::imported;
+use crate::support::browser::browse;
 use crate::support::command::CommandLine;
 use crate::support::scored::ScoredRun;
 use crate::support::validated;
