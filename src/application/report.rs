@@ -16,7 +16,7 @@ use crate::report::leaderboard::{self, Leaderboard};
 use crate::report::score::formats::{html, instances};
 use crate::report::score::{
     AgentMeans, COMMAND, Certification, Period, ReportError, ScoreReport, ScoredModel, figures, read, read_of,
-    samples_of_runs,
+    samples_of_runs, take_as_samples,
 };
 use crate::report::validation::summarize;
 use crate::submission::GOLD;
@@ -51,7 +51,10 @@ impl ScoringRuns {
         let _stage = context.events.stage("read runs", None, 0);
         let paths = runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
         let certification = certified_by.map(|run| certification_of(run, context)).transpose()?;
-        let models = read_of(&paths, &period)?;
+        let mut models = read_of(&paths, &period)?;
+        if samples {
+            take_as_samples(&mut models);
+        }
         Ok(Self { models, paths, period, certification, samples, published: Vec::new() })
     }
 

@@ -15,7 +15,7 @@ use crate::output::counted;
 /// Which run a command opens.
 #[derive(Clone, Debug, Default)]
 pub struct RunChoice {
-    /// Its id; an unfinished one with equal inputs is continued.
+    /// Its id; an unfinished one with equal inputs is resumed.
     pub run_id: Option<String>,
     /// Whether to begin a new run even if an unfinished one could be continued.
     pub fresh: bool,

@@ -140,11 +140,11 @@ async fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -
     let cells: usize = tasks.iter().map(|task| cells_of(task.track).len()).sum();
     let groups = by_repository(tasks);
     context.events.message(format!(
-        "would execute {} of {} from {}, each launch {} times",
+        "would execute {} of {} from {}; in each cell a method takes {}",
         counted(cells, "cell", "cells"),
         counted(tasks.len(), "task", "tasks"),
         counted(groups.len(), "repository", "repositories"),
-        request.repeats
+        counted(request.repeats.get() as usize, "launch", "launches")
     ));
     tell_unready(tasks, |_| true, "validated", context).await?;
     ensure_room(request, tasks, &Workbench::open(context)?).await

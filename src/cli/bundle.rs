@@ -70,7 +70,7 @@ enum BundleCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Take what the data directory lacks from a bundle; interrupted, it goes on where it stopped
+    /// Take what the data directory lacks from a bundle. Rerun an interrupted import to resume it
     Import {
         /// Directory or archive
         #[arg(value_name = "BUNDLE")]
@@ -95,7 +95,7 @@ enum BundleCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Fetch a bundle from an OCI registry; interrupted, it goes on where it stopped
+    /// Fetch a bundle from an OCI registry. Rerun an interrupted pull to resume it
     Pull {
         #[command(flatten)]
         place: PlaceArguments,

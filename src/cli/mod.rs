@@ -59,7 +59,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say what this machine offers and lacks
+    /// Check what this machine offers and lacks
     Doctor(doctor::DoctorArguments),
     /// Turn published task data into manifests and tasks
     Import(import::ImportArguments),
@@ -75,7 +75,7 @@ enum Command {
     Validate(validate::ValidateArguments),
     /// Score agents' patches, or the developers' tests, on new and old code
     Score(score::ScoreArguments),
-    /// Say what scoring runs add up to
+    /// Add up scoring runs, as a table, an HTML page, CSV or JSON
     Report(report::ReportArguments),
     /// Write what agents get of tasks, and collect the predictions that they leave
     Workspace(workspace::WorkspaceArguments),
@@ -91,7 +91,7 @@ enum Command {
     Store(store::StoreArguments),
     /// List, show and remove runs
     Runs(runs::RunsArguments),
-    /// Say what ran in a task of a run, with which commands, why it came to its outcomes, and where the logs are
+    /// Explain one task of a run: its commands, its outcomes with reasons, and its logs
     Explain(explain::ExplainArguments),
     /// Do the whole job on a sample repository and explain it
     Demo(demo::DemoArguments),

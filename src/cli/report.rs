@@ -173,7 +173,7 @@ pub(super) fn print_text(report: &ScoreReport, models: &[ScoredModel]) -> Result
         out.row(row);
     }
     stdout::table(&out)?;
-    let sheets = [table::samples(report), table::certified(report), table::caps(report)];
+    let sheets = [table::samples(report), table::each_sample(report), table::certified(report), table::caps(report)];
     for sheet in sheets.into_iter().filter(|sheet| !sheet.rows.is_empty()) {
         stdout::lines(&format!("\n{}\n", sheet.title))?;
         print_sheet(&sheet)?;

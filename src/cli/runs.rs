@@ -28,7 +28,7 @@ enum RunsCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Show what a run came to, or so far
+    /// Show a run's results, also those of an unfinished run
     Show {
         /// The run's id; `latest` is the one that began last
         #[arg(value_name = "RUN", add = completions::runs())]
@@ -37,7 +37,7 @@ enum RunsCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Make one run of the runs of all shards (`--shard K/N`) of a selection
+    /// Merge the runs of all shards (`--shard K/N`) of a selection into one run
     Merge {
         /// Ids of the shards' runs, or their directories, as paths with a slash
         #[arg(value_name = "RUN", required = true, add = completions::runs())]
@@ -49,8 +49,8 @@ enum RunsCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Say which results of two runs differ: of `validate` outcomes, of `score` what the figures are made of. Exit code 1
-    /// where some do
+    /// List the results that differ between two runs: outcomes of `validate`, or all that figures of `score` are made of. Exit
+    /// code 1 if any differ
     Compare {
         /// The first run's id, or its directory, as a path with a slash
         #[arg(value_name = "RUN", add = completions::runs())]
@@ -62,7 +62,7 @@ enum RunsCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// End the shards that `--on` has submitted for a run; the same command as before goes on with them
+    /// End the shards that `--on` has submitted for a run. Rerun that command to resume
     Cancel {
         /// The run's id, as the command told it
         #[arg(value_name = "RUN", add = completions::runs())]

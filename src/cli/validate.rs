@@ -71,10 +71,10 @@ pub(super) struct ValidateArguments {
 /// Which run a subcommand opens.
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
-    /// Name of the run; an unfinished one with equal inputs is continued
+    /// Name of the run; an unfinished one with equal inputs is resumed
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
-    /// Begin anew even where an unfinished run could be continued
+    /// Start a new run, even if an unfinished one could be resumed
     #[arg(long)]
     fresh: bool,
     /// Execute only part K of N of the selection; `runs merge` makes one run of all parts

@@ -26,12 +26,12 @@ impl Ended {
     /// Returns what to do against another end of this kind; `None` where only the log tells.
     pub fn hint(&self) -> Option<&'static str> {
         match self.state.as_str() {
-            "TIMEOUT" | "DEADLINE" => Some(
-                "give each shard more `time` below [slurm] in settings.toml; the same command goes on where it stopped",
-            ),
-            "OUT_OF_MEMORY" => Some(
-                "give each shard more `memory` below [slurm] in settings.toml; the same command goes on where it stopped",
-            ),
+            "TIMEOUT" | "DEADLINE" => {
+                Some("give each shard more `time` below [slurm] in settings.toml; rerun the same command to resume")
+            }
+            "OUT_OF_MEMORY" => {
+                Some("give each shard more `memory` below [slurm] in settings.toml; rerun the same command to resume")
+            }
             _ => None,
         }
     }

@@ -193,10 +193,10 @@ impl Failure for ClusterError {
         let hint = match self {
             Self::NoClient { .. } => "run this where Slurm's clients are in PATH, such as on a login node",
             Self::Refused { client: "sbatch", .. } => {
-                "ask for what the cluster has below [slurm] in settings.toml; the same command goes on where it stopped"
+                "ask for what the cluster has below [slurm] in settings.toml; rerun the same command to resume"
             }
             Self::Refused { .. } | Self::Unreached { .. } | Self::Silent { .. } => {
-                "look with `scontrol ping` whether the controller runs; the same command goes on where it stopped"
+                "look with `scontrol ping` whether the controller runs; rerun the same command to resume"
             }
             Self::Option { .. } => {
                 "remove it from `options` below [slurm] in settings.toml; `at_once` there limits how many shards run"
@@ -205,7 +205,7 @@ impl Failure for ClusterError {
             Self::Answer { .. } => "look whether this is Slurm's own client, and of version 20.02 or later",
             Self::Lost { ended: Some(ended), .. } if ended.hint().is_some() => return ended.hint().map(str::to_owned),
             Self::Shard { log, .. } | Self::Lost { log, .. } => {
-                return Some(format!("read `{}`; the same command goes on where it stopped", log.display()));
+                return Some(format!("read `{}`; rerun the same command to resume", log.display()));
             }
             Self::Late { .. } => {
                 "look whether this machine and the nodes have the same file system at the data directory; the same command waits \

@@ -32,7 +32,7 @@ pub use certified::{Certification, Certified, CertifiedRun, Excluded};
 pub use instances::Instances;
 pub use period::Period;
 pub use published::AgentMeans;
-pub use samples::{PassAt, SampledModel};
+pub use samples::{OneSample, PassAt, SampledModel, take_as_samples};
 pub use scored::{RunFacts, ScoredMethod, ScoredModel, ScoredTask, read, read_of};
 
 /// Version of the report's schema.

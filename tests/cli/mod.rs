@@ -11,6 +11,7 @@ mod help;
 mod images;
 mod import;
 mod interrupts;
+mod keys;
 mod lock;
 mod page;
 mod pictures;

@@ -3,8 +3,6 @@
 //! stranger's is taken for markup.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 
 use fs_err as fs;
 use serde_json::{Value, json};
@@ -12,6 +10,7 @@ use testevo_sandbox::outcome::Outcome;
 use testevo_sandbox::output::visible_lines;
 use testevo_sandbox::task::Cell;
 
+use crate::support::browser::browse;
 use crate::support::command::CommandLine;
 use crate::support::scored::{ScoredRun, starts_compile};
 use crate::support::validated;
@@ -252,7 +251,7 @@ fn shows_certified_tasks(seen: &Value, csv: &str) {
     for row in csv.lines().skip(3) {
         let cells: Vec<&str> = row.split(',').collect();
         let (track, run) = (usize::from(cells[2] == "test_generation"), 1 + u64::from(cells[1] == "two"));
-        if cells[1] != "gold" && cells.last() == Some(&"") {
+        if cells[1] != "gold" && cells[26].is_empty() {
             rates.entry((track, run, cells[6])).or_default().push(cells[8] == "Success");
         }
     }
@@ -349,31 +348,4 @@ fn pages_are_written_to_a_new_directory_only() {
     assert_eq!(written, ["t0000.html", "t0001.html", "t0002.html"]);
     let said = pages(&["--format", "html"]);
     assert!(said.starts_with("exit 2\n") && said.contains("`pages` is not empty"), "{said}");
-}
-
-/// Returns the document that a browser makes of a file, and what it said.
-pub(super) fn browse(file: &Path, directory: &Path, arguments: &[String]) -> (String, String) {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let there = |name: &&&str| {
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&paths).any(|path| path.join(name).is_file())
-    };
-    let Some(browser) = names.iter().find(there) else {
-        panic!(
-            "no browser to look at the page with: none of {names:?} is there; `apt-get install chromium` does (as `.ci/run` does)"
-        );
-    };
-    let output = Command::new("timeout")
-        .args(["--kill-after=10", "300", *browser, "--headless", "--no-sandbox", "--disable-gpu"])
-        // A frame and the page around it are two files, and files are strangers to each other otherwise.
-        .args(["--disable-dev-shm-usage", "--allow-file-access-from-files", "--enable-logging=stderr"])
-        .args(arguments)
-        .arg(format!("--user-data-dir={}", directory.join("browser").display()))
-        .arg(format!("file://{}", file.display()))
-        .env("HOME", directory)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{browser}: {}\n{said}", output.status);
-    (String::from_utf8_lossy(&output.stdout).into_owned(), said)
 }

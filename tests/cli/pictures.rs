@@ -5,7 +5,7 @@ use std::path::Path;
 use fs_err as fs;
 use serde_json::{Value, json};
 
-use super::page::browse;
+use crate::support::browser::browse;
 use crate::support::command::CommandLine;
 use crate::support::png::Picture;
 use crate::support::scored::ScoredRun;

@@ -100,7 +100,7 @@ fn validate_says_what_comes_first() {
     assert_snapshot!(run(), @r"
     exit 0
     ---- stderr
-    would execute 8 cells of 3 tasks from 2 repositories, each launch 1 times
+    would execute 8 cells of 3 tasks from 2 repositories; in each cell a method takes 1 launch
     warning: first/one has no image of its present locks: run `testevo-sandbox build-images first/one` first
     would fetch first/one, whose sources are not here yet
     warning: second/two has no lock: run `testevo-sandbox lock second/two` first

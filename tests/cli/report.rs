@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use testevo_sandbox::outcome::{ExecReason, Outcome};
 use testevo_sandbox::task::Cell;
 
-use super::page::browse;
 use super::score::imported;
+use crate::support::browser::browse;
 use crate::support::command::CommandLine;
 use crate::support::scored::ScoredRun;
 use crate::support::validated;
@@ -177,6 +177,54 @@ fn runs_stand_side_by_side_over_the_tasks_that_both_have() {
             assert!(markdown.contains(&row), "{row}: {markdown}");
         }
     }
+}
+
+#[test]
+fn samples_stand_alone_and_as_one_model_in_every_form() {
+    let names = ["birch (sample 1)", "birch (sample 2)"];
+    let line = written(&[("small", &["atlas", names[0], names[1]], 12), ("again", &["atlas"], 12)]);
+    let csv = report(&line, &["small"], "csv");
+    for row in csv.lines().skip(1) {
+        let (model, sample_of) = (row.split(',').nth(1).unwrap(), row.rsplit(',').next().unwrap());
+        assert_eq!(sample_of, if model == "atlas" { "" } else { "birch" }, "{row}");
+    }
+    let rates = success_percent(&csv);
+    let found: Value = serde_json::from_str(&report(&line, &["small"], "json")).unwrap();
+    let [sampled] = &found["samples"].as_array().unwrap()[..] else { panic!("{found}") };
+    let near = |value: &Value, expected: f64| {
+        let value = value.as_f64().unwrap();
+        assert!((value - expected).abs() < 1e-9, "{value} and {expected}: {sampled}");
+    };
+    for track in ["test_update", "test_generation"] {
+        let each = sampled["each"][track].as_array().unwrap();
+        let mut resolved = Vec::new();
+        for (name, one) in names.iter().zip(each) {
+            let own = rates.iter().filter(|(of, _)| of[1] == *name && of[2] == track).map(|(_, rate)| *rate);
+            let own: Vec<f64> = own.collect();
+            assert_eq!((own.len(), &one["tasks"], &one["model"]), (6, &json!(6), &json!(name)));
+            near(&one["success_percent"], own.iter().sum::<f64>() / 6.0);
+            resolved.push(own.iter().filter(|rate| **rate == 100.0).count() as f64 / 6.0 * 100.0);
+            near(&one["resolved_percent"], resolved[resolved.len() - 1]);
+        }
+        let all = sampled["tracks"][track].as_array().unwrap();
+        assert_eq!(all.iter().map(|pass| &pass["k"]).collect::<Vec<_>>(), [&json!(1), &json!(2)]);
+        near(&all[0]["pass_percent"], resolved.iter().sum::<f64>() / 2.0);
+    }
+    for format in ["text", "markdown", "html"] {
+        let text = report(&line, &["small"], format);
+        assert!(text.contains("Each sample alone, over the tasks of all") && text.contains(names[1]), "{text}");
+    }
+    // Runs of models of one name are samples if that is wanted, and are not compared with each other then.
+    let csv = report(&line, &["small", "again", "--samples"], "csv");
+    let of_atlas = csv.lines().filter(|row| row.split(',').nth(1) == Some("atlas"));
+    assert!(of_atlas.clone().count() > 24 && of_atlas.clone().all(|row| row.ends_with(",atlas")), "{csv}");
+    let compared = |runs: &[&str]| -> Vec<Value> {
+        let found: Value = serde_json::from_str(&report(&line, runs, "json")).unwrap();
+        found["comparisons"].as_array().unwrap().iter().map(|one| one["run"].clone()).collect()
+    };
+    let again = json!(["again", "atlas"]);
+    assert!(compared(&["small", "again"]).contains(&again));
+    assert!(!compared(&["small", "again", "--samples"]).contains(&again));
 }
 
 #[test]

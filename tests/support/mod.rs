@@ -1,5 +1,6 @@
 //! What several tests share.
 
+pub(crate) mod browser;
 pub(crate) mod command;
 pub(crate) mod imports;
 pub(crate) mod locks;

@@ -62,7 +62,7 @@ impl ScoredRun<'_> {
             mutation: true,
             controls: false,
             strip_fences: false,
-            samples: Default::default(),
+            samples: self.models.iter().filter_map(|model| Some((model.clone(), sample_of(model)?))).collect(),
             models: self.models.iter().map(|model| (model.clone(), handed_in(&tasks))).collect(),
             unknown: self.models.first().map(|model| self.unknown(model)).into_iter().collect(),
             not_selected: 3,
@@ -317,6 +317,11 @@ fn source(number: usize, strange: &str) -> String {
         },
     };
     (1..40).map(|number| format!("{}\n", line(number))).collect()
+}
+
+/// Returns the model whose sample this is: samples are named as `score` names them.
+fn sample_of(model: &str) -> Option<String> {
+    Some(model.split_once(" (sample ")?.0.to_owned())
 }
 
 pub(crate) fn task(number: usize) -> Task {

@@ -455,7 +455,7 @@ fn without_hint(error: &CommandError) -> &'static str {
     match error {
         CommandError::CheckFailed { .. } => "the lines before the error say which",
         CommandError::Repositories { .. } => "the table before the error says what to do for each of them",
-        CommandError::Interrupted => "run the same command again: it goes on where it stopped",
+        CommandError::Interrupted => "rerun the same command to resume",
         error => panic!("nothing says what to do: {error}"),
     }
 }

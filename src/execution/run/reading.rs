@@ -90,7 +90,7 @@ impl Failure for RunDirectoryError {
         let hint = match self {
             Self::Io(_) => "check the data directory's permissions and free space",
             Self::Gone(_) => GONE_HINT,
-            Self::Full(_) => "make space on that disk; the same command goes on where it stopped",
+            Self::Full(_) => "make space on that disk; rerun the same command to resume",
             Self::InvalidId(_) => "`testevo-sandbox runs list` shows what there is; `--run-id` names a new one",
             Self::Unknown(_) => "`testevo-sandbox runs list` shows what there is",
             Self::InUse(_) => "wait for it, or name another run",

@@ -34,7 +34,7 @@ impl Failure for RunError {
         let hint = match self {
             Self::RunDirectory(error) => return error.hint(),
             Self::Io(_) => "check the data directory's permissions and free space",
-            Self::Interrupted => "the same command goes on where it stopped",
+            Self::Interrupted => "rerun the same command to resume",
         };
         Some(hint.to_owned())
     }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{ScoredModel, ScoredTask};
+use super::{ScoredMethod, ScoredModel, ScoredTask};
 use crate::metrics::bootstrap::{clustered_interval, interval};
 use crate::metrics::category::Category;
 use crate::metrics::samples::pass_at;
 use crate::submission::GOLD;
-use crate::task::{RepositoryName, TaskId, Track};
+use crate::task::{MethodId, RepositoryName, TaskId, Track};
 
 /// Numbers of drawn samples that are shown, besides all of them.
 const DRAWN: [usize; 8] = [1, 2, 3, 5, 10, 20, 50, 100];
@@ -22,8 +22,27 @@ pub struct SampledModel {
     pub model: String,
     /// Its samples, as run and the name under which the run scores them.
     pub samples: Vec<(String, String)>,
+    /// Each sample alone, in the same order and over the same tasks as the figures below.
+    pub each: BTreeMap<Track, Vec<OneSample>>,
     /// Figures of each track, over the tasks that all samples were scored on; one for each number of drawn samples.
     pub tracks: BTreeMap<Track, Vec<PassAt>>,
+}
+
+/// What a sample comes to alone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OneSample {
+    /// Its run.
+    pub run_id: String,
+    /// The name under which the run scores it.
+    pub model: String,
+    /// Tasks of which it was judged.
+    pub tasks: usize,
+    /// Share of these tasks that it resolves, percent. If every sample was judged everywhere, the mean over samples is
+    /// `pass_percent` for `k` of 1.
+    pub resolved_percent: Option<f64>,
+    /// Its Success% over the tasks that all samples were scored on.
+    pub success_percent: Option<f64>,
 }
 
 /// What one of so many samples comes to.
@@ -46,6 +65,56 @@ pub struct PassAt {
     pub method_pass_percent: Option<f64>,
 }
 
+/// Each task's repository and share of methods, percent.
+pub(super) type Rates<'a> = BTreeMap<&'a TaskId, (&'a RepositoryName, f64)>;
+
+/// Says of models of one name in several runs that they are samples of that model.
+pub fn take_as_samples(models: &mut [ScoredModel]) {
+    let mut runs: BTreeMap<String, usize> = BTreeMap::new();
+    for model in models.iter().filter(|model| model.model != GOLD) {
+        *runs.entry(model.sample_of.as_ref().unwrap_or(&model.model).clone()).or_default() += 1;
+    }
+    for model in models.iter_mut().filter(|model| model.sample_of.is_none()) {
+        if runs.get(&model.model).is_some_and(|runs| *runs > 1) {
+            model.sample_of = Some(model.model.clone());
+        }
+    }
+}
+
+/// Returns the tasks that all samples were scored on, each with its results in the order of the samples.
+pub(super) fn shared<'a>(samples: &[&'a ScoredModel]) -> BTreeMap<&'a TaskId, Vec<&'a ScoredTask>> {
+    let mut tasks: BTreeMap<&TaskId, Vec<&ScoredTask>> = BTreeMap::new();
+    for scored in samples.iter().flat_map(|sample| &sample.tasks) {
+        tasks.entry(&scored.task.id).or_default().push(scored);
+    }
+    // A task of which the runs had different versions is not the same task.
+    tasks.retain(|_, scored| {
+        scored.len() == samples.len() && scored.iter().all(|one| one.task.test_methods == scored[0].task.test_methods)
+    });
+    tasks
+}
+
+/// Returns the mean over each shared task's methods of the share of samples that `is` holds for. Samples in which a method
+/// could not be judged are left out, and so are methods that do not count.
+pub(super) fn rates<'a>(
+    samples: &[&'a ScoredModel],
+    track: Track,
+    is: &dyn Fn(&ScoredMethod) -> bool,
+    counts: &dyn Fn(&TaskId, &MethodId) -> bool,
+) -> Rates<'a> {
+    let rate = |scored: &[&ScoredTask]| {
+        let methods = (0..scored[0].methods.len()).filter_map(|index| {
+            let judged = scored.iter().filter_map(|one| one.methods.get(index));
+            let judged = judged.filter(|method| method.verdict.paper_verdict.is_some());
+            let judged = judged.filter(|method| counts(&scored[0].task.id, &method.method));
+            mean(&judged.map(|method| if is(method) { 100.0 } else { 0.0 }).collect::<Vec<_>>())
+        });
+        mean(&methods.collect::<Vec<_>>())
+    };
+    let tasks = shared(samples).into_iter().filter(|(_, scored)| scored[0].task.track == track);
+    tasks.filter_map(|(id, scored)| Some((id, (&scored[0].task.repository, rate(&scored)?)))).collect()
+}
+
 /// Returns the models of which there are several samples. Runs of models of one name are samples if `of_runs` says so.
 pub(super) fn sampled(models: &[ScoredModel], of_runs: bool) -> Vec<SampledModel> {
     let mut groups: BTreeMap<(Option<&str>, &str), Vec<&ScoredModel>> = BTreeMap::new();
@@ -62,14 +131,7 @@ pub(super) fn sampled(models: &[ScoredModel], of_runs: bool) -> Vec<SampledModel
 }
 
 fn of_model(name: &str, samples: &[&ScoredModel]) -> SampledModel {
-    let mut tasks: BTreeMap<&TaskId, Vec<&ScoredTask>> = BTreeMap::new();
-    for scored in samples.iter().flat_map(|sample| &sample.tasks) {
-        tasks.entry(&scored.task.id).or_default().push(scored);
-    }
-    // A task of which the runs had different versions is not the same task.
-    tasks.retain(|_, scored| {
-        scored.len() == samples.len() && scored.iter().all(|one| one.task.test_methods == scored[0].task.test_methods)
-    });
+    let tasks = shared(samples);
     let tracks: BTreeSet<Track> = tasks.values().map(|scored| scored[0].task.track).collect();
     let drawn: BTreeSet<usize> = DRAWN.into_iter().filter(|k| *k < samples.len()).chain([samples.len()]).collect();
     let of_track = |track: Track| {
@@ -77,10 +139,30 @@ fn of_model(name: &str, samples: &[&ScoredModel]) -> SampledModel {
             tasks.values().filter(|scored| scored[0].task.track == track).map(|scored| Counts::of(scored)).collect();
         (track, drawn.iter().map(|k| pass_of(*k, &tasks)).collect())
     };
+    let each_of = |track: Track| (track, samples.iter().enumerate().map(|one| alone(one, track, &tasks)).collect());
     SampledModel {
         model: name.to_owned(),
         samples: samples.iter().map(|sample| (sample.run_id.clone(), sample.model.clone())).collect(),
+        each: tracks.iter().copied().map(each_of).collect(),
         tracks: tracks.into_iter().map(of_track).collect(),
+    }
+}
+
+/// Returns what the sample at this place comes to alone.
+fn alone(
+    (place, sample): (usize, &&ScoredModel),
+    track: Track,
+    tasks: &BTreeMap<&TaskId, Vec<&ScoredTask>>,
+) -> OneSample {
+    let own = tasks.values().filter(|scored| scored[0].task.track == track).map(|scored| Counts::of(&[scored[place]]));
+    let own: Vec<Counts> = own.collect();
+    let PassAt { tasks, pass_percent, method_pass_percent, .. } = pass_of(1, &own);
+    OneSample {
+        run_id: sample.run_id.clone(),
+        model: sample.model.clone(),
+        tasks,
+        resolved_percent: pass_percent,
+        success_percent: method_pass_percent,
     }
 }
 
@@ -200,6 +282,24 @@ mod tests {
                 (3, 2, Some(50.0), Some(50.0)),
             ]
         );
+        let each = sampled.each[&Track::TestUpdate].iter();
+        let tenth = |value: Option<f64>| value.map(|value| (value * 10.0).round() / 10.0);
+        let each = each.map(|one| (one.tasks, tenth(one.resolved_percent), tenth(one.success_percent)));
+        assert_eq!(
+            each.collect::<Vec<_>>(),
+            [
+                // t1 is resolved and t2 is not; t3 could not be judged.
+                (2, Some(50.0), Some(50.0)),
+                // Of t1 one of two methods succeeds, and t3 is resolved.
+                (3, Some(33.3), Some(50.0)),
+                (3, Some(0.0), Some(0.0)),
+            ]
+        );
+        let (samples, all): (Vec<&ScoredModel>, _) = (models.iter().collect(), |_: &TaskId, _: &MethodId| true);
+        let succeeds = |method: &ScoredMethod| method.verdict.paper_verdict == Some(Category::Success);
+        let rates = rates(&samples, Track::TestUpdate, &succeeds, &all);
+        let values: Vec<Option<f64>> = rates.values().map(|(_, rate)| tenth(Some(*rate))).collect();
+        assert_eq!(values, [Some(50.0), Some(0.0), Some(50.0)], "the values of which `k` of 1 has the mean");
         assert!(passes[0].interval.is_some() && passes[0].interval_repositories.is_some());
         assert!(passes[2].interval_repositories.is_none(), "all of one repository");
     }
@@ -225,5 +325,20 @@ mod tests {
             passes.iter().map(rounded).collect::<Vec<_>>(),
             [(1, 1, Some(50.0), Some(50.0)), (2, 1, Some(100.0), Some(100.0)),]
         );
+    }
+
+    #[test]
+    fn samples_of_one_model_are_not_compared() {
+        let update = |id| (id, "a/one", Track::TestUpdate, "2024-01-01", &["T#a"][..]);
+        let run = |name| Fixture::new(&[name], &[update("t1"), update("t2")]).read(true);
+        let of = |models: &[ScoredModel]| models.iter().map(|model| model.sample_of.clone()).collect::<Vec<_>>();
+        let mut models = [run("m"), run("m"), run("other")].concat();
+        assert_eq!((of(&models), figures(&models).comparisons.len()), (vec![None; 3], 2));
+        take_as_samples(&mut models);
+        assert_eq!(of(&models), [Some("m".to_owned()), Some("m".to_owned()), None]);
+        assert_eq!(figures(&models).comparisons.len(), 1);
+        let mut gold = [run(GOLD), run(GOLD)].concat();
+        take_as_samples(&mut gold);
+        assert!(of(&gold).iter().all(Option::is_none));
     }
 }

@@ -121,8 +121,8 @@ impl Failure for LockError {
             Self::Workspace(error) => return error.hint(),
             // An unreachable origin stops the lock, because its files can't be taken for missing.
             Self::Origin { .. } => {
-                "check the network, or say with `--origin NAME=URL` where else to find what that origin has; `lock` \
-                 goes on where it stopped"
+                "check the network, or say with `--origin NAME=URL` where else to find what that origin has; rerun \
+                 `lock` to resume"
             }
             Self::Unresolved { first, .. } => {
                 let origin = first.origins.last().map_or("NAME", String::as_str);
@@ -132,9 +132,7 @@ impl Failure for LockError {
                 ));
             }
             Self::Exhausted { .. } => "look at the plugins and repositories that its POMs declare, or leave it out",
-            Self::Container { .. } => {
-                "run it again: `lock` goes on where it stopped; see the free memory with `doctor`"
-            }
+            Self::Container { .. } => "rerun `lock` to resume; see the free memory with `doctor`",
             Self::Io(_) => "check the data directory's permissions and free space",
         };
         Some(hint.to_owned())

@@ -8,7 +8,7 @@ use crate::output::visible_lines;
 use crate::report::score::{Certified, ScoredModel, formats::table::track_name};
 use crate::task::TaskId;
 
-const HEADINGS: [&str; 27] = [
+const HEADINGS: [&str; 28] = [
     "run_id",
     "model",
     "track",
@@ -36,9 +36,10 @@ const HEADINGS: [&str; 27] = [
     "clean_coverage_pred",
     "clean_mutation_score_pred",
     "not_certified",
+    "sample_of",
 ];
 
-/// Writes the scored methods as CSV. With `certified`, the last column tells why a method is not certified.
+/// Writes the scored methods as CSV. With `certified`, a column tells why a method is not certified.
 ///
 /// # Errors
 /// I/O errors of writing to `out`.
@@ -92,6 +93,7 @@ pub fn write(out: &mut impl Write, models: &[ScoredModel], certified: Option<&Ce
                             .find_map(|which| excluded.get(&(&task.id, *which)))
                             .map(|reason| (*reason).to_owned())
                             .unwrap_or_default(),
+                        model.sample_of.clone().unwrap_or_default(),
                     ],
                 )?;
             }

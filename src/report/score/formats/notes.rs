@@ -204,6 +204,33 @@ fn first(number: usize, names: impl Iterator<Item = impl ToString>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execution::scoring::record::{ScoreRecord, SubmissionFault};
+    use crate::outcome::{HarnessReason, Outcome};
+    use crate::report::score::tests::fixture::{Fixture, Ran};
+    use crate::task::Track;
+
+    #[test]
+    fn every_reason_of_a_harness_failure_is_counted() {
+        let task = |id, methods| (id, "a/one", Track::TestUpdate, "2024-01-01", methods);
+        let (one, two) = (&["T#a"][..], &["T#a", "T#b"][..]);
+        let mut run = Fixture::new(&["m"], &[task("t1", two), task("t2", one), task("t3", one)]);
+        for (id, methods, reason, detail) in [
+            ("t1", 2, HarnessReason::MalformedPatch, "markdown_fence: the patch lies in a fence"),
+            ("t2", 1, HarnessReason::WrongBase, "line 3: another text"),
+        ] {
+            run.hands_in("m", id, None);
+            let Some(ScoreRecord::Submission(submission)) = run.records.last_mut() else {
+                panic!("{id}: no submission")
+            };
+            submission.fault = Some(SubmissionFault { reason, detail: detail.to_owned() });
+            let outcomes = [Outcome::HarnessFail(reason); 2];
+            let ran = Ran { new: &outcomes, old: &outcomes, covered: None, killed: None };
+            run.runs("m", id, &vec![ran; methods]);
+        }
+        let reasons = harness_reasons(&run.read(true)[0]).unwrap();
+        let fenced = "2 harness_fail(malformed_patch) (markdown_fence)";
+        assert_eq!(reasons, format!("{fenced}, 1 harness_fail(empty), 1 harness_fail(wrong_base)"));
+    }
 
     #[test]
     fn the_first_are_named_and_all_counted() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::metrics::aggregate::{Figures, TrackFigures};
-use crate::report::score::{AgentMeans, PassAt, SampledModel, ScoreReport};
+use crate::report::score::{AgentMeans, OneSample, PassAt, SampledModel, ScoreReport};
 use crate::task::Track;
 
 /// A column: heading, value, digits after the point.
@@ -97,6 +97,7 @@ pub struct Sheet {
 pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
     let sheets = [
         samples(report),
+        each_sample(report),
         certified(report),
         published(&report.published),
         further(report, "Intervals of Success%, 95 %", &INTERVALS),
@@ -182,6 +183,19 @@ pub fn samples(report: &ScoreReport) -> Sheet {
     let tracks = report.samples.iter().flat_map(|sampled| sampled.tracks.iter().map(move |of| (sampled, of)));
     let rows = tracks.flat_map(|(sampled, (track, all))| all.iter().map(move |pass| of_model(sampled, *track, pass)));
     Sheet { title: "Several samples: one of k resolves the task", headings, words: 2, rows: rows.collect() }
+}
+
+/// Returns what each sample comes to alone; without rows if no model has several.
+pub fn each_sample(report: &ScoreReport) -> Sheet {
+    let headings = vec!["model", "track", "run", "sample", "tasks", "resolved%", "Success%"];
+    let of_sample = |sampled: &SampledModel, track: Track, one: &OneSample| {
+        let words = [sampled.model.as_str(), track_name(track), &one.run_id, &one.model].map(str::to_owned);
+        let numbers = [one.tasks.to_string(), shown(one.resolved_percent, 1), shown(one.success_percent, 1)];
+        [&words[..], &numbers].concat()
+    };
+    let tracks = report.samples.iter().flat_map(|sampled| sampled.each.iter().map(move |of| (sampled, of)));
+    let rows = tracks.flat_map(|(sampled, (track, all))| all.iter().map(move |one| of_sample(sampled, *track, one)));
+    Sheet { title: "Each sample alone, over the tasks of all", headings, words: 4, rows: rows.collect() }
 }
 
 /// Returns the figures over certified tasks beside those over all; without rows if no validation is given.

@@ -59,7 +59,7 @@ function costChart(place, standing, reading) {
     for (const row of [...points].sort((one, other) => one.readings[reading].percent - other.readings[reading].percent)) {
       const { percent, low, high } = row.readings[reading];
       const [left, at] = [x(row.cost), y(percent)];
-      const name = runName(row.run);
+      const name = rowName(row);
       const short = name.length > 22 ? name.slice(0, 21) + "…" : name;
       const end = left + short.length * 7 + 12 > width;
       const box = [end ? left - short.length * 7 - 10 : left + 10, at - 8, short.length * 7, 14];
@@ -74,7 +74,7 @@ function costChart(place, standing, reading) {
     }
     return parts;
   });
-  const names = front.map(row => runName(row.run)).join(", ");
+  const names = front.map(rowName).join(", ");
   place.after(make("p", { class: "note" }, `Dotted: the Pareto front (${names}). No other model is both cheaper and better. Lines: 95 % intervals.`));
 }
 

@@ -27,6 +27,8 @@ const colours = page.runs.map((run, place) => {
 });
 const swatch = place => make("span", { class: "swatch " + colours[place], "aria-hidden": "true" });
 const named = place => make("span", { class: "name" }, swatch(place), page.runs[place].model, severalRuns ? make("small", {}, page.runs[place].run) : null);
+// A row of the ranking is a model's, or that of a model with several samples, which stands under the place of the first.
+const rowName = row => row.samples ? row.model + (severalRuns && row.of_run ? " · " + row.of_run : "") : runName(row.run);
 const pill = category => make("span", { class: "pill " + category, title: meanings[category] }, category);
 const letters = (text, names) => make("span", { class: "cells" }, [...text].map((letter, index) => {
   const category = byLetter[letter];

@@ -130,6 +130,8 @@
     if (back) refocus();
     if (back && scrolled) scrollTo(0, scrolled);
     else if (kind === "tasks?") document.getElementById("explorer").scrollIntoView();
+    // Who comes back from a task's own page goes on with the keyboard at the list, not at the top of the page.
+    if (!event && kind === "tasks?") document.getElementById("h-explorer").focus({ preventScroll: true });
   }
   // The link that opened a task has the focus again. The table's links are new ones by then.
   function refocus() {

@@ -7,8 +7,10 @@
     strict: "Every repeat passes, failures on old code are attributable, and no finding is proof of tampering.",
   };
   if (page.incomplete.length) { const place = document.getElementById("incomplete"); place.hidden = false; place.textContent = "Incomplete. " + page.incomplete.join(". ") + "."; }
-  const models = page.runs.filter(run => !run.gold).length;
-  document.getElementById("summary").textContent = `${number(models, "model", "models")}, ${number(page.tasks.length, "task", "tasks")}, ${page.runs.length - models ? "with the developers' tests (gold) as a reference" : "gold not scored as a model"}`;
+  const scored = page.runs.filter(run => !run.gold).length;
+  // Samples of a model are one model.
+  const further = new Set(page.standings.flatMap(standing => standing.rows.flatMap(row => (row.samples || []).slice(1).map(sample => sample.run))));
+  document.getElementById("summary").textContent = `${number(scored - further.size, "model", "models")}, ${number(page.tasks.length, "task", "tasks")}, ${page.runs.length - scored ? "with the developers' tests (gold) as a reference" : "gold not scored as a model"}`;
 
   // Where the figures come from.
   {
@@ -90,6 +92,31 @@
       cell("Cost a task", "number", "–"));
   }
 
+  // Samples of a model stand below it. Whose are shown stays when the reading changes.
+  const unfolded = new Set();
+  function unfolds(row, key, below) {
+    const set = open => { for (const sample of below) sample.hidden = !open; button.setAttribute("aria-expanded", String(open)); };
+    const button = make("button", { type: "button", class: "plain samples" }, number(row.samples.length, "sample", "samples"));
+    button.addEventListener("click", () => { if (!unfolded.delete(key)) unfolded.add(key); set(unfolded.has(key)); });
+    set(unfolded.has(key));
+    return button;
+  }
+  const sampledName = row => make("span", { class: "name" }, swatch(row.run), row.model, severalRuns && row.of_run ? make("small", {}, row.of_run) : null);
+  // One of k samples resolves the task, by the paper's verdict alone.
+  const passAt = (row, reading) => row.samples && reading === "paper" && row.pass
+    ? make("div", { class: "ends pass" }, make("small", {}, "resolved %: " + row.pass.map(([k, percent]) => `pass@${k}\u00a0${shown(percent)}`).join(", "))) : null;
+  const measured = row => [
+    cell("Outcomes", "", mixBar(row)),
+    cell("Coverage / gold", "number", beside(row.coverage, row.coverage_gold, 1)),
+    cell("Mutation / gold", "number", beside(row.mutation, row.mutation_gold, 3)),
+    cell("Cost a task", "number", known(row.cost) ? dollars(row.cost) : "–", known(row.cost) && row.with_cost < row.tasks ? make("small", {}, ` of ${row.with_cost} tasks`) : null)];
+  const sampleRow = (row, reading, at, certified, certifiedAt) => make("tr", { class: "sample", "data-sample": row.run },
+    make("td", { class: "rank", "data-label": "Rank" }, "–"),
+    cell("Model", "", named(row.run)),
+    cell("Success %", "rate", rate(row.readings[reading], at, colours[row.run])),
+    certified ? cell("Certified tasks", "rate certified", rate(certifiedOf(row, reading), certifiedAt && certifiedAt.percent, colours[row.run])) : null,
+    cell("Against the best", "number", "–"), measured(row));
+
   function table(standing, reading) {
     const rows = ranked(standing, reading);
     const reference = standing.rows.find(row => page.runs[row.run].gold);
@@ -100,26 +127,25 @@
     const body = rows.map(({ row, rank }, index) => {
       const value = row.readings[reading];
       const pair = index ? pairOf(standing, reading, row.run, rows[0].row.run) : null;
-      return [value.percent, make("tr", { "data-run": row.run },
+      const below = (row.samples || []).map(sample => sampleRow(sample, reading, at, certified, certifiedAt));
+      return [value.percent, [make("tr", { "data-run": row.run },
         make("td", { class: "rank", "data-label": "Rank" }, String(rank)),
-        cell("Model", "", named(row.run)),
-        cell("Success %", "rate", rate(value, at, colours[row.run])),
+        row.samples ? cell("Model", "", sampledName(row), unfolds(row, standing.track + row.run, below)) : cell("Model", "", named(row.run)),
+        cell("Success %", "rate", rate(value, at, colours[row.run]), passAt(row, reading)),
         certified ? cell("Certified tasks", "rate certified", rate(certifiedOf(row, reading), certifiedAt && certifiedAt.percent, colours[row.run])) : null,
         cell("Against the best", "number", pair ? [signed(pair.difference), make("small", {}, pair.significant ? "  significant" : "  not significant"), make("div", { class: "ends" }, intervals(pair))] : "–"),
-        cell("Outcomes", "", mixBar(row)),
-        cell("Coverage / gold", "number", beside(row.coverage, row.coverage_gold, 1)),
-        cell("Mutation / gold", "number", beside(row.mutation, row.mutation_gold, 3)),
-        cell("Cost a task", "number", known(row.cost) ? dollars(row.cost) : "–", known(row.cost) && row.with_cost < row.tasks ? make("small", {}, ` of ${row.with_cost} tasks`) : null))];
+        measured(row)), ...below]];
     });
     const published = page.published.filter(one => one.track === standing.track);
-    for (const one of published) body.push([reading === "paper" ? one.mix[0] ?? -1 : -1, publishedRow(one, reading, at, certified)]);
+    for (const one of published) body.push([reading === "paper" ? one.mix[0] ?? -1 : -1, [publishedRow(one, reading, at, certified)]]);
     // Models are in this order already, and stay before published rows that equal them.
     body.sort(([one], [other]) => other - one);
-    const made = make("table", { class: "cards ranking" }, make("thead", {}, make("tr", {}, heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text)))), make("tbody", {}, body.map(([, row]) => row)));
+    const made = make("table", { class: "cards ranking" }, make("thead", {}, make("tr", {}, heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text)))), make("tbody", {}, body.flatMap(([, rows]) => rows)));
     const note = standing.rows[0] ? `${number(standing.rows[0].tasks, "task", "tasks")}, ${number(standing.rows[0].methods, "method", "methods")}. ` : "";
     return make("div", { class: "panel" }, make("h3", {}, standing.track),
       body.length ? make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "ranking, " + standing.track }, made) : make("p", { class: "muted" }, "No model has this value."),
       make("p", { class: "note" }, note + readingNotes[reading] + (known(at) ? ` Dashed line: the developers' tests (gold), ${shown(at)} %.` : "")),
+      rows.some(({ row }) => row.samples) ? make("p", { class: "note" }, "A model with several samples has their mean, over the tasks that all of them have. pass@k: the estimated share of tasks that one of k samples resolves, with every target method a Success.") : null,
       published.length ? make("p", { class: "note" }, "Rows marked published: values of the published leaderboard over its own tasks, not measured here. They have no rank, interval, significance, clean or strict success, certified tasks or cost. Their coverage and mutation score are over methods that pass on new code, as CovOnPass and MutOnPass in All figures.") : null,
       certified ? leftOut(standing) : null,
       rows.length > 1 ? matrix(standing, reading, rows.map(({ row }) => row)) : null);
@@ -147,8 +173,8 @@
   }
 
   function matrix(standing, reading, rows) {
-    const head = make("tr", {}, make("th", {}, "row minus column"), rows.map(row => make("th", { scope: "col" }, make("span", { class: "sideways" }, runName(row.run)))));
-    const body = rows.map(one => make("tr", {}, make("th", { scope: "row" }, runName(one.run)), rows.map(other => {
+    const head = make("tr", {}, make("th", {}, "row minus column"), rows.map(row => make("th", { scope: "col" }, make("span", { class: "sideways" }, rowName(row)))));
+    const body = rows.map(one => make("tr", {}, make("th", { scope: "row" }, rowName(one)), rows.map(other => {
       const pair = one === other ? null : pairOf(standing, reading, one.run, other.run);
       return make("td", { class: pair && pair.significant ? "sure" : null }, pair ? [signed(pair.difference), make("div", { class: "ends" }, intervals(pair), make("small", {}, number(pair.tasks, "task", "tasks")))] : "·");
     })));

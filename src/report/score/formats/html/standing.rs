@@ -1,7 +1,7 @@
 //! Standings: each track's models with intervals, over all tasks and over certified ones, and which differences between
-//! two models are significant.
+//! two models are significant. Samples of one model stand together: the model has their mean, and they follow it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,14 +10,28 @@ use super::table_name;
 use crate::metrics::aggregate::{Figures, mean};
 use crate::metrics::bootstrap::{interval, paired};
 use crate::metrics::category::{Category, Integrity};
-use crate::report::score::{Certified, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
-use crate::task::{MethodId, RepositoryName, TaskId, Track};
+use crate::report::score::samples::{Rates, rates, shared};
+use crate::report::score::{Certified, RunFigures, SampledModel, ScoreReport, ScoredMethod, ScoredModel};
+use crate::task::{MethodId, TaskId, Track};
 
 /// Why tasks and methods are not certified.
 type Excluded<'a> = BTreeMap<(&'a TaskId, Option<&'a MethodId>), &'static str>;
 
-/// Each scored task's repository and share of methods that succeed, percent.
-type Rates<'a> = BTreeMap<&'a TaskId, (&'a RepositoryName, f64)>;
+/// What a place in the ranking belongs to.
+enum Entry<'a> {
+    /// The model at this place of the report.
+    Model(usize),
+    /// A model with its samples' places.
+    Samples(&'a SampledModel, Vec<usize>),
+}
+
+/// What each row of a track is made of.
+struct Rows<'a> {
+    report: &'a ScoreReport,
+    models: &'a [ScoredModel],
+    track: Track,
+    excluded: &'a Excluded<'a>,
+}
 
 /// A reading of success.
 struct Reading {
@@ -66,92 +80,173 @@ pub(super) fn standings(report: &ScoreReport, models: &[ScoredModel]) -> Vec<Val
     let tracks = [Track::TestUpdate, Track::TestGeneration].into_iter();
     let there = tracks.filter(|track| report.runs.iter().any(|run| run.tracks.contains_key(track)));
     let excluded = report.certified.as_ref().map(Certified::reasons).unwrap_or_default();
-    there.map(|track| standing(report, models, track, &excluded)).collect()
+    let entries = entries(report);
+    there.map(|track| Rows { report, models, track, excluded: &excluded }.standing(&entries)).collect()
 }
 
-fn standing(report: &ScoreReport, models: &[ScoredModel], track: Track, excluded: &Excluded<'_>) -> Value {
-    let mut rows = Vec::new();
-    let mut rates: Vec<Vec<(usize, Rates<'_>)>> = READINGS.iter().map(|_| Vec::new()).collect();
-    for (place, (run, model)) in report.runs.iter().zip(models).enumerate() {
-        let Some(figures) = run.tracks.get(&track).map(|figures| &figures.all) else { continue };
-        let mut readings = BTreeMap::new();
-        for (reading, rates) in READINGS.iter().zip(&mut rates) {
-            let of_model = of_tasks(model, track, reading.succeeds, &Excluded::new());
-            let Some(value) = value(reading, figures, &of_model) else { continue };
-            readings.insert(reading.name, value);
-            rates.push((place, of_model));
-        }
-        // Certified models are in the order of the report's.
-        let certified = report.certified.as_ref().and_then(|certified| certified.runs.get(place)?.tracks.get(&track));
-        let certified = certified.map(|figures| {
-            let value = |reading: &Reading| {
-                let of_model = of_tasks(model, track, reading.succeeds, excluded);
-                Some((reading.name, value(reading, &figures.all, &of_model)?))
-            };
-            let readings: BTreeMap<&str, Value> = READINGS.iter().filter_map(value).collect();
-            json!({ "tasks": figures.all.tasks, "methods": figures.all.methods, "readings": readings })
-        });
-        rows.push(row(place, model, figures, (track, &readings, certified)));
-    }
-    let pairs: BTreeMap<&str, Vec<Pair>> =
-        READINGS.iter().zip(&rates).map(|(reading, rates)| (reading.name, pairs(rates))).collect();
-    json!({ "track": table_name(track), "rows": rows, "pairs": pairs })
-}
-
-/// Returns a reading with its interval; `None` if it is not known.
-fn value(reading: &Reading, figures: &Figures, of_tasks: &Rates<'_>) -> Option<Value> {
-    let percent = (reading.percent)(figures)?;
-    let [low, high] = match reading.name {
-        "paper" => figures.success_percent_interval,
-        _ => interval(&of_tasks.values().map(|(_, rate)| *rate).collect::<Vec<_>>()),
-    }
-    .map_or([None; 2], |ends| ends.map(Some));
-    Some(json!({ "percent": percent, "low": low, "high": high }))
-}
-
-fn row(
-    place: usize,
-    model: &ScoredModel,
-    figures: &Figures,
-    (track, readings, certified): (Track, &BTreeMap<&str, Value>, Option<Value>),
-) -> Value {
-    let submissions = || model.tasks.iter().filter(|one| one.task.track == track).map(|one| one.submission.as_ref());
-    let costs = || submissions().map(|one| one.and_then(|one| one.cost_usd));
-    json!({
-        "run": place,
-        "tasks": figures.tasks,
-        "methods": figures.methods,
-        "unscored": figures.unscored,
-        "few": figures.few_methods,
-        "readings": readings,
-        "certified": certified,
-        "mix": Category::ALL.map(|category| figures.percent_of(category)),
-        "coverage": figures.avg_coverage_pred,
-        "coverage_gold": figures.avg_coverage_gold,
-        "mutation": figures.avg_mutation_score_pred,
-        "mutation_gold": figures.avg_mutation_score_gold,
-        "cost": mean(costs()),
-        "with_cost": costs().flatten().count(),
-    })
-}
-
-/// Returns the share of each scored task's methods that succeed, percent. Excluded tasks and methods do not count.
-fn of_tasks<'a>(
-    model: &'a ScoredModel,
-    track: Track,
-    succeeds: fn(&ScoredMethod) -> bool,
-    excluded: &Excluded<'_>,
-) -> Rates<'a> {
-    let rate = |scored: &ScoredTask| {
-        let counts = |method: &MethodId| {
-            ![None, Some(method)].iter().any(|which| excluded.contains_key(&(&scored.task.id, *which)))
-        };
-        let judged = scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_some());
-        let judged = judged.filter(|method| counts(&method.method));
-        mean(judged.map(|method| Some(if succeeds(method) { 100.0 } else { 0.0 })))
+/// Returns the models in the order of the report. Samples stand where the first of them does.
+fn entries(report: &ScoreReport) -> Vec<Entry<'_>> {
+    let is = |run: &RunFigures, (run_id, model): &(String, String)| run.run_id == *run_id && run.model == *model;
+    let places = |sampled: &SampledModel| -> Vec<usize> {
+        let of_model = |run: &RunFigures| sampled.samples.iter().any(|sample| is(run, sample));
+        report.runs.iter().enumerate().filter(|(_, run)| of_model(run)).map(|(place, _)| place).collect()
     };
-    let tasks = model.tasks.iter().filter(|scored| scored.task.track == track);
-    tasks.filter_map(|scored| Some((&scored.task.id, (&scored.task.repository, rate(scored)?)))).collect()
+    let sampled: Vec<(&SampledModel, Vec<usize>)> = report.samples.iter().map(|one| (one, places(one))).collect();
+    let entry = |place: usize| match sampled.iter().find(|(_, places)| places.contains(&place)) {
+        Some((model, places)) => (places[0] == place).then(|| Entry::Samples(*model, places.clone())),
+        None => Some(Entry::Model(place)),
+    };
+    (0..report.runs.len()).filter_map(entry).collect()
+}
+
+impl<'a> Rows<'a> {
+    fn standing(&self, entries: &[Entry<'a>]) -> Value {
+        let mut rows = Vec::new();
+        let mut rates: Vec<Vec<(usize, Rates<'a>)>> = READINGS.iter().map(|_| Vec::new()).collect();
+        for entry in entries {
+            let (place, places) = match entry {
+                Entry::Model(place) => (*place, vec![*place]),
+                // A model stands under the place of its first sample.
+                Entry::Samples(_, places) => (places[0], places.clone()),
+            };
+            let row = match entry {
+                Entry::Model(place) => self.row(*place),
+                Entry::Samples(model, places) => self.sampled(model, places),
+            };
+            let Some(row) = row else { continue };
+            for (reading, rates) in READINGS.iter().zip(&mut rates) {
+                if !row["readings"][reading.name].is_null() {
+                    rates.push((place, self.rates(&places, &reading.succeeds, &Excluded::new())));
+                }
+            }
+            rows.push(row);
+        }
+        let pairs: BTreeMap<&str, Vec<Pair>> =
+            READINGS.iter().zip(&rates).map(|(reading, rates)| (reading.name, pairs(rates))).collect();
+        json!({ "track": table_name(self.track), "rows": rows, "pairs": pairs })
+    }
+
+    fn figures(&self, place: usize) -> Option<&'a Figures> {
+        self.report.runs.get(place)?.tracks.get(&self.track).map(|figures| &figures.all)
+    }
+
+    /// Returns the share of each scored task's methods that `is` holds for, percent. Excluded tasks and methods do not count.
+    fn rates(&self, places: &[usize], is: &dyn Fn(&ScoredMethod) -> bool, excluded: &Excluded<'_>) -> Rates<'a> {
+        let models: Vec<&ScoredModel> = places.iter().filter_map(|place| self.models.get(*place)).collect();
+        let counts = |task: &TaskId, method: &MethodId| {
+            ![None, Some(method)].iter().any(|which| excluded.contains_key(&(task, *which)))
+        };
+        rates(&models, self.track, is, &counts)
+    }
+
+    /// Returns the row of one model, or of one sample.
+    fn row(&self, place: usize) -> Option<Value> {
+        let figures = self.figures(place)?;
+        let value = |reading: &Reading| {
+            let percent = (reading.percent)(figures)?;
+            let known = (reading.name == "paper").then_some(figures.success_percent_interval);
+            let found = || interval_of(&self.rates(&[place], &reading.succeeds, &Excluded::new()));
+            Some((reading.name, json_of(percent, known.unwrap_or_else(found))))
+        };
+        let readings: BTreeMap<&str, Value> = READINGS.iter().filter_map(value).collect();
+        let (cost, with_cost) = self.cost(&[place]);
+        Some(json!({
+            "run": place,
+            "tasks": figures.tasks,
+            "methods": figures.methods,
+            "readings": readings,
+            "certified": self.certified(&[place]),
+            "mix": Category::ALL.map(|category| figures.percent_of(category)),
+            "coverage": figures.avg_coverage_pred,
+            "coverage_gold": figures.avg_coverage_gold,
+            "mutation": figures.avg_mutation_score_pred,
+            "mutation_gold": figures.avg_mutation_score_gold,
+            "cost": cost,
+            "with_cost": with_cost,
+        }))
+    }
+
+    /// Returns the row of a model with several samples: their mean over the tasks that all have, and their own rows.
+    fn sampled(&self, model: &SampledModel, places: &[usize]) -> Option<Value> {
+        let figures: Vec<&Figures> = places.iter().filter_map(|place| self.figures(*place)).collect();
+        let first = figures.first()?;
+        let rates = |is: &dyn Fn(&ScoredMethod) -> bool| self.rates(places, is, &Excluded::new());
+        let value = |reading: &Reading| {
+            // Clean success is known only if it is of every sample.
+            figures.iter().map(|figures| (reading.percent)(figures)).collect::<Option<Vec<f64>>>()?;
+            let of_tasks = rates(&reading.succeeds);
+            Some((reading.name, json_of(mean_of(&of_tasks)?, interval_of(&of_tasks))))
+        };
+        let readings: BTreeMap<&str, Value> = READINGS.iter().filter_map(value).collect();
+        let shared = shared(&places.iter().filter_map(|place| self.models.get(*place)).collect::<Vec<_>>());
+        let methods =
+            shared.values().filter(|scored| scored[0].task.track == self.track).map(|one| one[0].methods.len());
+        let methods: Vec<usize> = methods.collect();
+        let mix = Category::ALL
+            .map(|category| mean_of(&rates(&|method: &ScoredMethod| method.verdict.paper_verdict == Some(category))));
+        let of_samples = |value: fn(&Figures) -> Option<f64>| mean(figures.iter().map(|figures| value(figures)));
+        let (cost, with_cost) = self.cost(places);
+        let runs: BTreeSet<&str> = model.samples.iter().map(|(run, _)| run.as_str()).collect();
+        Some(json!({
+            "run": places[0],
+            "model": model.model,
+            // Samples of several runs belong to none of them.
+            "of_run": (runs.len() == 1).then(|| runs.first()),
+            "samples": places.iter().filter_map(|place| self.row(*place)).collect::<Vec<_>>(),
+            "pass": model.tracks.get(&self.track).map(|all| all.iter().map(|one| json!([one.k, one.pass_percent])).collect::<Vec<_>>()),
+            "tasks": methods.len(),
+            "methods": methods.iter().sum::<usize>(),
+            "readings": readings,
+            "certified": self.certified(places),
+            "mix": mix,
+            "coverage": of_samples(|figures| figures.avg_coverage_pred),
+            "coverage_gold": first.avg_coverage_gold,
+            "mutation": of_samples(|figures| figures.avg_mutation_score_pred),
+            "mutation_gold": first.avg_mutation_score_gold,
+            "cost": cost,
+            "with_cost": with_cost,
+        }))
+    }
+
+    /// Returns the values over certified tasks; `None` without a validation.
+    fn certified(&self, places: &[usize]) -> Option<Value> {
+        // Certified models are in the order of the report's.
+        let runs = &self.report.certified.as_ref()?.runs;
+        let of = |place: &usize| Some(&runs.get(*place)?.tracks.get(&self.track)?.all);
+        let figures: Vec<&Figures> = places.iter().map(of).collect::<Option<_>>()?;
+        let value = |reading: &Reading| {
+            let percents = figures.iter().map(|figures| (reading.percent)(figures)).collect::<Option<Vec<f64>>>()?;
+            let of_tasks = self.rates(places, &reading.succeeds, self.excluded);
+            let known = (reading.name == "paper" && places.len() == 1).then_some(figures[0].success_percent_interval);
+            let percent = if let [percent] = percents[..] { percent } else { mean_of(&of_tasks)? };
+            Some((reading.name, json_of(percent, known.unwrap_or_else(|| interval_of(&of_tasks)))))
+        };
+        let readings: BTreeMap<&str, Value> = READINGS.iter().filter_map(value).collect();
+        Some(json!({ "tasks": figures[0].tasks, "methods": figures[0].methods, "readings": readings }))
+    }
+
+    /// Returns the mean known cost of a submission, and the number of tasks with one.
+    fn cost(&self, places: &[usize]) -> (Option<f64>, usize) {
+        let models = places.iter().filter_map(|place| self.models.get(*place));
+        let tasks = models.flat_map(|model| &model.tasks).filter(|one| one.task.track == self.track);
+        let costs: Vec<(&TaskId, f64)> =
+            tasks.filter_map(|one| Some((&one.task.id, one.submission.as_ref()?.cost_usd?))).collect();
+        let with_cost: BTreeSet<&TaskId> = costs.iter().map(|(task, _)| *task).collect();
+        (mean(costs.iter().map(|(_, cost)| Some(*cost))), with_cost.len())
+    }
+}
+
+fn json_of(percent: f64, interval: Option<[f64; 2]>) -> Value {
+    let [low, high] = interval.map_or([None; 2], |ends| ends.map(Some));
+    json!({ "percent": percent, "low": low, "high": high })
+}
+
+fn mean_of(rates: &Rates<'_>) -> Option<f64> {
+    mean(rates.values().map(|(_, rate)| Some(*rate)))
+}
+
+fn interval_of(rates: &Rates<'_>) -> Option<[f64; 2]> {
+    interval(&rates.values().map(|(_, rate)| *rate).collect::<Vec<_>>())
 }
 
 fn pairs(rates: &[(usize, Rates<'_>)]) -> Vec<Pair> {

@@ -1,5 +1,12 @@
+use serde_json::{Value, json};
+
 use super::script::script_json;
+use super::standing::standings;
 use super::*;
+use crate::outcome::Outcome;
+use crate::report::score::figures;
+use crate::report::score::tests::fixture::{Fixture, Ran};
+use crate::task::Track;
 
 #[test]
 fn data_can_not_leave_the_script() {
@@ -117,4 +124,47 @@ fn every_colour_of_a_text_is_looked_at() {
         let models = name.len() == 2 && name.starts_with('c');
         assert!(models || TEXTS.iter().any(|(text, _)| *text == name), "{name}");
     }
+}
+
+/// One sample resolves both tasks, one the first, and the other model neither.
+#[test]
+fn a_model_with_samples_has_one_row_with_their_mean() {
+    let names = ["m (sample 1)", "m (sample 2)", "other"];
+    let task = |id| (id, "a/one", Track::TestUpdate, "2024-01-01", &["T#a"][..]);
+    let mut run = Fixture::new(&names, &[task("t1"), task("t2")]);
+    run.inputs.samples = [names[0], names[1]].map(|name| (name.to_owned(), "m".to_owned())).into();
+    let pass = Ran { new: &[Outcome::Pass; 2], old: &[], covered: None, killed: None };
+    for (name, task, cost) in [(names[0], "t1", 1.0), (names[1], "t1", 2.0), (names[1], "t2", 6.0)] {
+        run.hands_in(name, task, Some(cost));
+        run.runs(name, task, &[pass]);
+    }
+    let models = run.read(true);
+    let standing = &standings(&figures(&models), &models)[0];
+    let rows = standing["rows"].as_array().unwrap();
+    let said = |row: &Value| {
+        json!([
+            row["run"],
+            row["model"],
+            row["readings"]["paper"]["percent"],
+            row["mix"][0],
+            row["mix"][4],
+            row["cost"]
+        ])
+    };
+    assert_eq!(
+        rows.iter().map(said).collect::<Vec<_>>(),
+        [json!([0, "m", 75.0, 75.0, 25.0, 3.0]), json!([2, null, 0.0, 0.0, 100.0, null])]
+    );
+    let samples: Vec<Value> = rows[0]["samples"].as_array().unwrap().iter().map(said).collect();
+    assert_eq!(
+        samples,
+        [json!([0, null, 50.0, 50.0, 50.0, 1.0]), json!([1, null, 100.0, 100.0, 0.0, 4.0])],
+        "each with its own place"
+    );
+    assert_eq!(rows[0]["pass"], json!([[1, 75.0], [2, 100.0]]));
+    assert_eq!((&rows[0]["tasks"], &rows[0]["methods"], &rows[0]["with_cost"]), (&json!(2), &json!(2), &json!(2)));
+    let pairs = standing["pairs"]["paper"].as_array().unwrap();
+    let pairs: Vec<Value> =
+        pairs.iter().map(|pair| json!([pair["one"], pair["other"], pair["difference"], pair["tasks"]])).collect();
+    assert_eq!(pairs, [json!([0, 2, 75.0, 2])], "samples do not compete with each other");
 }
