@@ -1,5 +1,9 @@
 //! Collects failures of repositories, so that a command can continue with the others.
 
+use std::pin::pin;
+
+use futures_util::{StreamExt as _, stream};
+
 use super::Context;
 use crate::error::{CommandError, ExitStatus, FailedRepository};
 use crate::task::RepositoryName;
@@ -39,6 +43,29 @@ impl<'a> Failures<'a> {
         let mut all = Vec::new();
         for (repository, item) in items {
             let done = self.context.until_interrupted(work(repository, item)).await;
+            all.extend(self.unless(repository, done)?);
+        }
+        Ok(all)
+    }
+
+    /// Works on at most `most` repositories at once, and returns the results in their order. A failure of one does not stop
+    /// the others; only an interrupt does.
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub(super) async fn at_once<'i, I, T>(
+        &mut self,
+        most: usize,
+        items: impl IntoIterator<Item = (&'i RepositoryName, I)>,
+        work: impl AsyncFn(&'i RepositoryName, I) -> Result<T, CommandError>,
+    ) -> Result<Vec<T>, CommandError> {
+        let (context, work) = (self.context, &work);
+        let each = items.into_iter().map(move |(repository, item)| async move {
+            (repository, context.until_interrupted(work(repository, item)).await)
+        });
+        let mut each = pin!(stream::iter(each).buffered(most));
+        let mut all = Vec::new();
+        while let Some((repository, done)) = each.next().await {
             all.extend(self.unless(repository, done)?);
         }
         Ok(all)
@@ -110,4 +137,40 @@ impl<'a> Failures<'a> {
 /// Returns the rank of an error.
 fn severity(error: &CommandError) -> u8 {
     error.exit_status().severity()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::Barrier;
+
+    use super::*;
+    use crate::application::context::tests::offline;
+    use crate::event::EventSink;
+    use crate::umask::Umask;
+
+    #[tokio::test]
+    async fn repositories_side_by_side_have_their_results_in_order_and_a_failure_stops_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let context = Context::new(offline(directory.path()), EventSink::none(), Umask::take());
+        let names: Vec<RepositoryName> =
+            ["o/a", "o/b", "o/c", "o/d"].map(|name| name.parse::<RepositoryName>().unwrap()).into();
+        let mut failures = Failures::new(names.len(), &context);
+        // Each pair waits for its other one.
+        let pairs = [Barrier::new(2), Barrier::new(2)];
+        let items = names.iter().enumerate().map(|(number, name)| (name, number));
+        let work = async |_: &RepositoryName, number: usize| {
+            pairs[number / 2].wait().await;
+            match number {
+                1 => Err(CommandError::CheckFailed { summary: "b".to_owned() }),
+                number => Ok(number),
+            }
+        };
+        let done = tokio::time::timeout(Duration::from_secs(60), failures.at_once(2, items, work)).await;
+        assert_eq!(done.expect("two are worked on at once").unwrap(), [0, 2, 3]);
+        assert!(!failures.are_all());
+        let verdict = failures.settle("tried", Ok(())).unwrap_err();
+        assert!(matches!(verdict, CommandError::Repositories { failed: 1, total: 4, .. }), "{verdict:?}");
+    }
 }

@@ -15,6 +15,7 @@ use super::workbench::{Workbench, blocking, sets_of};
 use super::{Context, extension_jars};
 use crate::artifact::fetch::Client;
 use crate::artifact::origin::{Declared, LeftOut, OriginError, OriginName, printable};
+use crate::data_dir::HeldLock;
 use crate::engine::Engine;
 use crate::error::CommandError;
 use crate::image::recipe::java_home;
@@ -22,7 +23,7 @@ use crate::lock::{self, LockFile as _, LockedJar, MavenFile, RepositoryLock, Too
 use crate::manifest::RepositoryManifest;
 use crate::output::counted;
 use crate::resolution::in_tree::Collector;
-use crate::resolution::repository::{BuildSet, LockError, Locking, Unresolved, WriteTree, empty};
+use crate::resolution::repository::{BuildSet, LockError, Locking, Slots, Unresolved, WriteTree, empty};
 use crate::resolution::sets::FoundSets;
 use crate::task::selector::Selector;
 use crate::task::{RepositoryName, Task};
@@ -183,10 +184,16 @@ pub async fn lock<'a>(request: &LockRequest, context: &'a Context) -> Result<Opt
         let update = mode == Mode::Update;
         let toolchain = workbench.lock_toolchain(&client, &majors, request.agent, update).await?;
         let engine = workbench.engine().await?;
-        let means =
-            LockContext { workbench: &workbench, engine: &engine, client: &client, toolchain: &toolchain, update };
-        let one = async |_: &_, (manifest, tasks): (&_, &[&Task])| lock_repository(&means, manifest, tasks).await;
-        let locked = failures.each(items, one).await;
+        let means = LockContext {
+            workbench: &workbench,
+            engine: &engine,
+            client: &client,
+            toolchain: &toolchain,
+            update,
+            slots: Slots::new(context.options.jobs.get()),
+            beside_others: wanted.len() > 1,
+        };
+        let locked = lock_all(&means, items, &mut failures).await;
         engine.close().await?;
         locked?
     };
@@ -218,7 +225,6 @@ async fn check(
 }
 
 /// The parameters that all repositories share.
-#[derive(Clone, Copy)]
 struct LockContext<'a> {
     workbench: &'a Workbench<'a>,
     engine: &'a Arc<dyn Engine>,
@@ -226,26 +232,71 @@ struct LockContext<'a> {
     toolchain: &'a ToolchainLock,
     /// Whether everything is resolved anew.
     update: bool,
+    /// The slots of all repositories' sets.
+    slots: Slots,
+    /// Whether there are several repositories.
+    beside_others: bool,
 }
 
-async fn lock_repository(
+/// Locks repositories side by side, so that one with few sets does not leave slots unused.
+///
+/// All are prepared before, in their order: an origin's name in locks depends on which repository declares it first.
+async fn lock_all<'i>(
     means: &LockContext<'_>,
-    manifest: &RepositoryManifest,
+    items: impl IntoIterator<Item = (&'i RepositoryName, (&'i RepositoryManifest, &'i [&'i Task]))>,
+    failures: &mut Failures<'_>,
+) -> Result<Vec<Locked>, CommandError> {
+    let prepare =
+        async |_: &_, (manifest, tasks): (&'i RepositoryManifest, &[&Task])| prepare(means, manifest, tasks).await;
+    let prepared = failures.each(items, prepare).await?;
+    let prepared = prepared.into_iter().map(|prepared| (&prepared.manifest.repository, prepared));
+    let locked = async |_: &_, prepared: Prepared<'_>| prepared.locked(means.workbench).await;
+    failures.at_once(means.slots.number(), prepared, locked).await
+}
+
+/// A repository whose sets of build files are known.
+struct Prepared<'a> {
+    manifest: &'a RepositoryManifest,
+    found: FoundSets,
+    growing: LockInProgress,
+    /// How the sets that the lock lacks are resolved; `None` if it lacks none.
+    missing: Option<(Locking, WriteTree)>,
+    _held: HeldLock,
+}
+
+impl Prepared<'_> {
+    /// Resolves the sets that the lock lacks. The lock is saved after each.
+    async fn locked(mut self, workbench: &Workbench<'_>) -> Result<Locked, CommandError> {
+        let unresolved = match &self.missing {
+            Some((locking, write_tree)) => {
+                let LockInProgress { lock, path, .. } = &mut self.growing;
+                let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(path)?) };
+                locking.run(lock, &self.found.sets, write_tree, &save).await?
+            }
+            None => Vec::new(),
+        };
+        workbench.finish_lock(&self.growing, self.manifest, &self.found.sets)?;
+        Ok(summary(&self.growing.lock, true, &self.found.sets, unresolved))
+    }
+}
+
+async fn prepare<'a>(
+    means: &LockContext<'_>,
+    manifest: &'a RepositoryManifest,
     tasks: &[&Task],
-) -> Result<Locked, CommandError> {
+) -> Result<Prepared<'a>, CommandError> {
     let (workbench, repository) = (means.workbench, &manifest.repository);
-    let _held = workbench.hold(&format!("lock-{}", repository.file_stem())).await?;
+    let held = workbench.hold(&format!("lock-{}", repository.file_stem())).await?;
     let opened = workbench.repository(manifest, tasks).await?;
     let found = sets_of(&opened, manifest, tasks).await?;
     let in_tree = in_tree(workbench, &opened, &found).await?;
     let mut growing = workbench.growing_lock(manifest, means.update)?;
     growing.lock.extension_jars = extension_jars(workbench, manifest).await?;
-    let unresolved = match found.sets.iter().all(|set| growing.lock.build_sets.contains(&set.id)) {
-        true => Vec::new(),
-        false => complete(means, manifest, &opened, &found, in_tree, &mut growing).await?,
+    let missing = match found.sets.iter().all(|set| growing.lock.build_sets.contains(&set.id)) {
+        true => None,
+        false => Some(means_of(means, manifest, &opened, &found, in_tree, &growing).await?),
     };
-    workbench.finish_lock(&growing, manifest, &found.sets)?;
-    Ok(summary(&growing.lock, true, &found.sets, unresolved))
+    Ok(Prepared { manifest, found, growing, missing, _held: held })
 }
 
 /// Returns the manifest's extension jars and stores them.
@@ -281,23 +332,23 @@ async fn in_tree(
     .await
 }
 
-/// Resolves the sets that the lock lacks. The lock is saved after each.
-async fn complete(
+/// Returns how the sets that a lock lacks are resolved.
+async fn means_of(
     means: &LockContext<'_>,
     manifest: &RepositoryManifest,
     opened: &Repository,
     found: &FoundSets,
     in_tree: BTreeMap<String, BTreeMap<String, MavenFile>>,
-    growing: &mut LockInProgress,
-) -> Result<Vec<Unresolved>, CommandError> {
-    let (LockContext { workbench, engine, client, toolchain, .. }, repository) = (*means, &manifest.repository);
+    growing: &LockInProgress,
+) -> Result<(Locking, WriteTree), CommandError> {
+    let LockContext { workbench, engine, client, toolchain, .. } = *means;
+    let repository = &manifest.repository;
     let jars = workbench.jars(engine.as_ref(), toolchain).await?;
     // Extension jars are in the image that Maven resolves with; the cache is not.
     let extended = RepositoryLock { extension_jars: growing.lock.extension_jars.clone(), ..empty(manifest) };
     let extended = (!extended.extension_jars.is_empty()).then_some(&extended);
     let image = workbench.compose(toolchain, manifest.jdk, extended).await?;
     workbench.load(engine.as_ref(), &image, None, manifest.jdk).await?;
-    let arguments = manifest.build.arguments();
     let locking = Locking {
         engine: Arc::clone(engine),
         client: client.clone(),
@@ -307,13 +358,14 @@ async fn complete(
         jdk: manifest.jdk,
         java_home: java_home(manifest.jdk),
         repository: repository.clone(),
-        maven_arguments: &arguments,
+        maven_arguments: manifest.build.arguments(),
         origins: declared_origins(client, &found.repositories, !found.in_tree.is_empty())?,
         in_tree,
         own: found.own.clone(),
         cutoff: found.cutoff,
         anew: means.update,
-        jobs: workbench.context.options.jobs.get(),
+        slots: means.slots.clone(),
+        beside_others: means.beside_others,
         temporary: workbench.data_dir.temporary(),
         events: workbench.context.events.clone(),
     };
@@ -323,9 +375,7 @@ async fn complete(
         let opened = Repository::open(name.clone(), &git)?;
         write_to(&opened.tree(&revisions[&set.id])?, None, path, &notices)
     });
-    let LockInProgress { lock, path, .. } = growing;
-    let save = |lock: &RepositoryLock| -> Result<(), LockError> { Ok(lock.store(path)?) };
-    Ok(locking.run(lock, &found.sets, &write_tree, &save).await?)
+    Ok((locking, write_tree))
 }
 
 /// Records the addresses of the repositories that POMs declare, and returns their names. Reports refused ones, except

@@ -24,7 +24,7 @@ use crate::execution::attempt::ATTEMPTS;
 use crate::execution::attribution::{Erroneous, attribute};
 use crate::execution::build::built::Built;
 use crate::execution::build::compiled_tree::append_file;
-use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input};
+use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input, Texts};
 use crate::execution::build::masked::MaskedRevision;
 use crate::execution::build::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
 use crate::execution::container::Environment;
@@ -247,6 +247,21 @@ impl Direct {
                 answer => return answer,
             }
         }
+    }
+
+    /// Compiles each text with the rest of the request in a warm compiler, as [`Compilers::compile_each`].
+    ///
+    /// # Errors
+    /// [`EngineError`] if no compiler could be started.
+    pub(super) async fn compile_each(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        request: &CompileRequest,
+        texts: Texts<'_>,
+    ) -> Result<Vec<CompileAnswer>, EngineError> {
+        let _shared = executor.exclusive.read().await;
+        self.compilers.compile_each(environment, request, texts).await
     }
 
     /// Returns the path of a revision's compiled tree in the store.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fs_err as fs;
+use tokio::sync::Semaphore;
 
 use self::warming::{MEMORY_BYTES, Warming};
 use super::door::{Door, DoorContext, Passage};
@@ -36,6 +37,30 @@ pub use self::error::LockError;
 
 const MIB: u64 = 1 << 20;
 const STAGE: &str = "lock";
+
+/// The sets of build files that may be warmed at once, over all repositories of a command.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    number: usize,
+    free: Arc<Semaphore>,
+}
+
+impl Slots {
+    /// Returns slots for `jobs` sets, but no more than their containers' limits fit into the memory.
+    pub fn new(jobs: usize) -> Self {
+        let fit = host::memory_bytes().map_or(usize::MAX, |bytes| {
+            // A machine reports slightly less memory than its nominal size.
+            usize::try_from((bytes + MEMORY_BYTES / 8) / MEMORY_BYTES).unwrap_or(usize::MAX)
+        });
+        let number = jobs.min(fit).max(1);
+        Self { number, free: Arc::new(Semaphore::new(number)) }
+    }
+
+    /// Returns the number of slots, at least 1.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+}
 
 /// A distinct set of build files with a module, and a revision with that set.
 #[derive(Clone, Debug)]
@@ -75,7 +100,7 @@ struct Failed {
 pub type WriteTree = Arc<dyn Fn(&BuildSet, &Path) -> Result<(), WorkspaceError> + Send + Sync>;
 
 /// The parameters of locking a repository.
-pub struct Locking<'a> {
+pub struct Locking {
     /// Starts containers.
     pub engine: Arc<dyn Engine>,
     /// Fetches from origins into the store.
@@ -93,7 +118,7 @@ pub struct Locking<'a> {
     /// The repository.
     pub repository: RepositoryName,
     /// Skips and other arguments of the manifest for Maven.
-    pub maven_arguments: &'a [String],
+    pub maven_arguments: Vec<String>,
     /// Origins to ask after `central`: those that the repository's POMs declare.
     pub origins: Vec<OriginName>,
     /// Files of Maven repositories inside the trees of sets, by the set's id, then by path. The store has them.
@@ -104,15 +129,17 @@ pub struct Locking<'a> {
     pub cutoff: jiff::civil::Date,
     /// Whether files are fetched although another lock has fetched them before.
     pub anew: bool,
-    /// The most sets that are warmed at once.
-    pub jobs: usize,
+    /// The slots of sets that are warmed.
+    pub slots: Slots,
+    /// Whether the command locks other repositories meanwhile. The stage of progress has the repository's name then.
+    pub beside_others: bool,
     /// Directory for archives and the door's socket.
     pub temporary: PathBuf,
     /// The receiver of progress.
     pub events: EventSink,
 }
 
-impl Locking<'_> {
+impl Locking {
     /// Warms every set that `lock` lacks, several at once. `archive` writes the tree of a set; `save` is called after each.
     /// An error ends it once the sets that are being warmed are saved.
     ///
@@ -132,13 +159,20 @@ impl Locking<'_> {
         fs::create_dir_all(&self.temporary)?;
         self.ensure(lock).await?;
         let doors = self.doors(lock, missing.len())?;
-        let stage = self.events.stage(STAGE, Some(sets.len() as u64), (sets.len() - missing.len()) as u64);
+        let stage = match self.beside_others {
+            true => format!("{STAGE} {}", self.repository),
+            false => STAGE.to_owned(),
+        };
+        let stage = self.events.stage(&stage, Some(sets.len() as u64), (sets.len() - missing.len()) as u64);
         let lock = Mutex::new(lock);
         let waiting = Mutex::new(missing.into_iter().enumerate());
         let workers = doors.iter().map(async |door| {
             let mut seed = Seed { file: TemporaryFile::named(&self.temporary, "seed", "tar"), files: None };
             let mut unresolved = Vec::new();
-            while let Some((index, set)) = { held(&waiting).next() } {
+            // Slots are never closed.
+            while let Ok(_slot) = self.slots.free.acquire().await
+                && let Some((index, set)) = { held(&waiting).next() }
+            {
                 let item = format!("{} {} {}", self.repository, set.revision, set.module.directory);
                 stage.item_started(&item);
                 let warmed = self.set(door, &lock, (&mut seed, archive), set).await;
@@ -190,14 +224,10 @@ impl Locking<'_> {
         Ok(doors)
     }
 
-    /// Returns how many sets are warmed at once: as many as their containers' limits fit into the memory. Which tree's file
-    /// is served for a path would depend on which set comes first, so sets with files in their trees are warmed in a row.
+    /// Returns how many sets are warmed at once. Which tree's file is served for a path would depend on which set comes first,
+    /// so sets with files in their trees are warmed in a row.
     fn at_once(&self) -> usize {
-        let fit = host::memory_bytes().map_or(usize::MAX, |bytes| {
-            // A machine reports slightly less memory than its nominal size.
-            usize::try_from((bytes + MEMORY_BYTES / 8) / MEMORY_BYTES).unwrap_or(usize::MAX)
-        });
-        if self.in_tree.is_empty() { self.jobs.min(fit).max(1) } else { 1 }
+        if self.in_tree.is_empty() { self.slots.number() } else { 1 }
     }
 
     /// Warms a set. Returns why some files did not resolve.

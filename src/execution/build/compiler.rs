@@ -4,6 +4,8 @@
 //! It compiles hostile sources and never runs them. A compiler that exhausts a limit, times out or answers malformed
 //! data is ended, and its request fails over to another path. Protocol: `images/compiler/README.md`.
 
+mod messages;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,18 +16,18 @@ use fs_err as fs;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
+use self::messages::{decode, encode};
 use crate::digest::Digest;
 use crate::engine::session::conversation::Conversation;
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
 };
 use crate::engine::{Engine, EngineError};
-use crate::execution::build::recording::OUTPUT_OPTIONS;
 use crate::execution::container::places::HOME;
 use crate::execution::container::temporary::unique;
 use crate::execution::container::{Environment, JVM_OPTIONS, environment};
 
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 const JAR: &str = "/testevo/compiler.jar";
 const INPUTS: &str = "/testevo/inputs";
 const MAIN_CLASS: &str = "testevo.compiler.Main";
@@ -100,6 +102,10 @@ pub struct CompileRequest {
 /// Files by path.
 pub type Files = Vec<(String, Vec<u8>)>;
 
+/// The path of a source of a request, absolute in the container, and texts that it has in turn. Without texts, the
+/// request is compiled once, as it is.
+pub type Texts<'a> = (&'a str, &'a [&'a str]);
+
 /// One of javac's errors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
@@ -133,6 +139,13 @@ pub enum CompileAnswer {
     /// The compiler died: killed, out of memory, or silent for too long. Either the text or the machine may be the
     /// cause.
     Lost(String),
+}
+
+impl CompileAnswer {
+    /// Tells whether the compiler can serve another request.
+    fn is_sound(&self) -> bool {
+        !matches!(self, Self::Broken(_) | Self::Lost(_))
+    }
 }
 
 /// The compilers of this process, up to a maximum number.
@@ -176,6 +189,34 @@ impl Compilers {
         environment: &Environment,
         request: &CompileRequest,
     ) -> Result<CompileAnswer, EngineError> {
+        let answer = self.answers(environment, request, ("", &[])).await?.pop();
+        Ok(answer.unwrap_or_else(|| CompileAnswer::Lost("the compiler did not answer".to_owned())))
+    }
+
+    /// Compiles each text with the rest of the request, in one exchange with a compiler. Returns the answers in order, up
+    /// to the first that is [`CompileAnswer::Broken`] or [`CompileAnswer::Lost`]. That one is left out, because the compiler
+    /// may have failed for the sake of another text.
+    ///
+    /// # Errors
+    /// As [`Self::compile`].
+    pub async fn compile_each(
+        &self,
+        environment: &Environment,
+        request: &CompileRequest,
+        texts: Texts<'_>,
+    ) -> Result<Vec<CompileAnswer>, EngineError> {
+        let mut answers = self.answers(environment, request, texts).await?;
+        answers.retain(CompileAnswer::is_sound);
+        Ok(answers)
+    }
+
+    /// Returns a compiler's answers, up to the first that is not sound.
+    async fn answers(
+        &self,
+        environment: &Environment,
+        request: &CompileRequest,
+        texts: Texts<'_>,
+    ) -> Result<Vec<CompileAnswer>, EngineError> {
         let closed = |_| EngineError::StartFailed { purpose: "compiler".into(), message: "the pool is closed".into() };
         let _slot = self.slots.acquire().await.map_err(closed)?;
         let mut compiler = match self.take(environment.image) {
@@ -183,17 +224,21 @@ impl Compilers {
             None => WarmCompiler::start(self.engine.as_ref(), environment, &self.jar, &self.temporary).await?,
         };
         let patience = request.patience.unwrap_or(self.patience).min(self.patience);
-        let answer = match compiler.compile(request, patience).await {
-            Ok(answer) => answer,
-            Err(error) => CompileAnswer::Lost(error.to_string()),
-        };
-        compiler.requests += 1;
+        let number = texts.1.len().max(1);
+        let mut answers: Vec<CompileAnswer> = Vec::with_capacity(number);
+        while answers.len() < number && answers.last().is_none_or(CompileAnswer::is_sound) {
+            let answer = match answers.is_empty() {
+                true => compiler.compile(request, texts, patience).await,
+                false => compiler.answer(patience).await,
+            };
+            answers.push(answer.unwrap_or_else(|error| CompileAnswer::Lost(error.to_string())));
+            compiler.requests += 1;
+        }
         // A compiler that is not returned to the pool ends when its value is dropped.
-        let is_sound = !matches!(answer, CompileAnswer::Broken(_) | CompileAnswer::Lost(_));
-        if is_sound && compiler.requests < self.most_requests {
+        if answers.last().is_some_and(CompileAnswer::is_sound) && compiler.requests < self.most_requests {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(compiler);
         }
-        Ok(answer)
+        Ok(answers)
     }
 
     /// Takes an idle compiler of the image. If there is none, makes room for a new one.
@@ -276,7 +321,13 @@ impl WarmCompiler {
         Ok(())
     }
 
-    async fn compile(&mut self, request: &CompileRequest, patience: Duration) -> Result<CompileAnswer, EngineError> {
+    /// Sends a request, and returns the first answer.
+    async fn compile(
+        &mut self,
+        request: &CompileRequest,
+        texts: Texts<'_>,
+        patience: Duration,
+    ) -> Result<CompileAnswer, EngineError> {
         self.forget_orphans().map_err(EngineError::Spool)?;
         let mut replaced = BTreeMap::new();
         for (path, input) in &request.inputs {
@@ -287,8 +338,12 @@ impl WarmCompiler {
             }
             replaced.insert(path.as_str(), format!("{INPUTS}/{name}"));
         }
-        let message = encode(request, &replaced);
+        let message = encode(request, texts, &replaced);
         self.conversation.say(&message).await?;
+        self.answer(patience).await
+    }
+
+    async fn answer(&mut self, patience: Duration) -> Result<CompileAnswer, EngineError> {
         let length = self.number(patience).await? as usize;
         if length > MOST_ANSWER {
             return Ok(CompileAnswer::Broken(format!("an answer of {length} bytes")));
@@ -337,122 +392,6 @@ fn container(execution: &Environment, jar: &Path, inputs: &Path) -> ContainerSpe
         ],
         limits: ContainerLimits { memory_bytes: 2048 * MIB, cpus: 2, processes: 256, wall_seconds: LIFE_SECONDS },
         program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps },
-    }
-}
-
-/// Replaces paths in an argument that is a path, a list of paths, or `module=` and a list of paths.
-fn replace(argument: &str, replaced: &BTreeMap<&str, String>) -> String {
-    let (start, list) = match argument.split_once('=') {
-        Some((start, list)) if !start.contains('/') => (format!("{start}="), list),
-        _ => (String::new(), argument),
-    };
-    let paths = list.split(':').map(|path| replaced.get(path).map_or(path, String::as_str));
-    start + &paths.collect::<Vec<_>>().join(":")
-}
-
-fn encode(request: &CompileRequest, replaced: &BTreeMap<&str, String>) -> Vec<u8> {
-    let mut payload = Vec::new();
-    let count = |payload: &mut Vec<u8>, count: usize| {
-        payload.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
-    };
-    let bytes = |payload: &mut Vec<u8>, bytes: &[u8]| {
-        count(payload, bytes.len());
-        payload.extend_from_slice(bytes);
-    };
-    count(&mut payload, request.arguments.len());
-    let mut before = "";
-    for argument in &request.arguments {
-        let written = OUTPUT_OPTIONS.contains(&before);
-        let argument_sent = if written { argument.clone() } else { replace(argument, replaced) };
-        bytes(&mut payload, argument_sent.as_bytes());
-        before = argument;
-    }
-    bytes(&mut payload, request.output.as_bytes());
-    count(&mut payload, request.directories.len());
-    for directory in &request.directories {
-        bytes(&mut payload, directory.as_bytes());
-    }
-    count(&mut payload, request.files.len());
-    for (path, content) in &request.files {
-        bytes(&mut payload, path.as_bytes());
-        bytes(&mut payload, content);
-    }
-    count(&mut payload, request.sources.len());
-    for source in &request.sources {
-        bytes(&mut payload, source.as_bytes());
-    }
-    let mut message = u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
-    message.append(&mut payload);
-    message
-}
-
-/// Returns the decoded answer, or `None` if it is malformed.
-fn decode(answer: &[u8]) -> Option<CompileAnswer> {
-    let mut rest = Rest(answer);
-    let status = rest.byte()?;
-    let trouble = rest.text()?;
-    let mut errors = Vec::new();
-    for _ in 0..rest.number()? {
-        let file = rest.text()?;
-        let line = rest.long()?;
-        let column = rest.long()?;
-        let (code, message) = (rest.text()?, rest.text()?);
-        errors.push(Diagnostic { file: (!file.is_empty()).then_some(file), line, column, code, message });
-    }
-    let _others = rest.number()?;
-    let (classes, generated) = (rest.files()?, rest.files()?);
-    if !classes.iter().all(|(path, _)| is_plain(path)) {
-        return None;
-    }
-    match status {
-        0 => Some(CompileAnswer::Compiled { classes, generated }),
-        1 => Some(CompileAnswer::Errors(errors)),
-        _ => Some(CompileAnswer::Broken(trouble)),
-    }
-}
-
-/// Tells whether a path is relative and stays below its directory.
-fn is_plain(path: &str) -> bool {
-    path.len() < 4096 && !path.contains('\0') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
-}
-
-struct Rest<'a>(&'a [u8]);
-
-impl<'a> Rest<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn number(&mut self) -> Option<u32> {
-        self.take(4).map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    }
-
-    fn long(&mut self) -> Option<i64> {
-        let bytes = self.take(8)?;
-        Some(i64::from_be_bytes(bytes.try_into().ok()?))
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = usize::try_from(self.number()?).ok()?;
-        self.take(length)
-    }
-
-    fn files(&mut self) -> Option<Files> {
-        let mut files = Vec::new();
-        for _ in 0..self.number()? {
-            files.push((self.text()?, self.bytes()?.to_vec()));
-        }
-        Some(files)
-    }
-
-    fn text(&mut self) -> Option<String> {
-        Some(String::from_utf8_lossy(self.bytes()?).into_owned())
     }
 }
 

@@ -57,6 +57,16 @@ const GIT_FACTS: [(&str, &str); 26] = [
     ("total.commit.count", "1"),
 ];
 
+/// Options for Maven's JVM. They save processor time for compiling the JVM's own code, and keep the heap below the limit.
+///
+/// Maven puts a project's `.mvn/jvm.config` before them. Its options may choose another collector, an initial heap above
+/// this limit, or be unknown to this JVM: the JVM would not start. No class that Maven makes depends on these.
+const JVM_OPTIONS: &str = "-Xms64m -Xmx1536m -XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockExperimentalVMOptions \
+                           -XX:-UseG1GC -XX:-UseParallelGC -XX:-UseZGC -XX:-UseShenandoahGC -XX:+UseSerialGC \
+                           -XX:TieredStopAtLevel=1 -XX:ActiveProcessorCount=2 \
+                           -Dfile.encoding=UTF-8 -Duser.language=en -Duser.country=US -Duser.timezone=UTC \
+                           -Djava.awt.headless=true -Dorg.slf4j.simpleLogger.showThreadName=false";
+
 /// Returns the Maven command that runs `goals` for a module.
 pub fn maven_command(
     settings: &MavenSettings<'_>,
@@ -77,14 +87,9 @@ pub fn maven_command(
     argv.extend(settings.arguments.iter().cloned());
     argv.extend(module.maven());
     argv.extend(goals.iter().map(|goal| (*goal).to_owned()));
-    // Maven itself reads this variable. The options save processor time for compiling the JVM's own code, and keep the
-    // heap below the limit.
-    let options = "-Xmx1536m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ActiveProcessorCount=2 \
-                   -Dfile.encoding=UTF-8 -Duser.language=en -Duser.country=US -Duser.timezone=UTC \
-                   -Djava.awt.headless=true -Dorg.slf4j.simpleLogger.showThreadName=false";
     Command {
         argv,
-        environment: environment(&settings.java_home, &[("MAVEN_OPTS", options.to_owned())]),
+        environment: environment(&settings.java_home, &[("MAVEN_OPTS", JVM_OPTIONS.to_owned())]),
         working_directory: PROJECT.to_owned(),
         limits,
         events: false,

@@ -139,6 +139,9 @@ pub struct TestSettings {
     /// Whether the execution is the life cycle's own.
     #[serde(default)]
     pub default: bool,
+    /// The phase that the POM gives for the execution; `none` for one that never runs.
+    #[serde(default)]
+    pub phase: Option<String>,
     /// Arguments for the JVM in one line, late properties replaced.
     pub arg_line: Option<String>,
     /// System properties.
@@ -197,17 +200,23 @@ impl Recording {
     }
 
     /// Returns the Surefire settings of the module in `directory`: those of the life cycle's own execution, else of the
-    /// first execution.
+    /// first execution. Executions that the POM switches off come last.
     pub fn tests_of(&self, directory: &str) -> Option<&TestSettings> {
         let project = &self.module(directory)?.project;
-        let mut own = self.tests.iter().filter(|settings| settings.project == *project);
-        own.clone().find(|settings| settings.default).or_else(|| own.next())
+        let own = self.tests.iter().filter(|settings| settings.project == *project);
+        let (off, running): (Vec<_>, Vec<_>) = own.partition(|settings| settings.phase.as_deref() == Some("none"));
+        first_of(&running).or_else(|| first_of(&off))
     }
 
     /// Returns the compiler calls of a module's goal.
     pub fn calls<'a>(&'a self, project: &'a str, goal: &'a str) -> impl Iterator<Item = &'a CompilerCall> {
         self.compilations.iter().filter(move |call| call.project == project && call.goal == goal)
     }
+}
+
+/// Returns the settings of the life cycle's own execution, else the first.
+fn first_of<'a>(settings: &[&'a TestSettings]) -> Option<&'a TestSettings> {
+    settings.iter().find(|settings| settings.default).or(settings.first()).copied()
 }
 
 #[cfg(test)]
@@ -231,6 +240,12 @@ mod tests {
         let tests = recording.tests_of("/work/project").unwrap();
         assert_eq!((tests.arg_line.as_deref(), tests.system_properties["k"].as_str()), (Some("-Da=1"), "v"));
         assert_eq!(recording.tests_of("/work/project/other"), None);
+        // The life cycle's own execution does not run; another one does.
+        let off = RECORDING.replace("\"default\":true,\"phase\":\"test\"", "\"default\":true,\"phase\":\"none\"");
+        assert_eq!(Recording::read(off.as_bytes()).tests_of("/work/project").unwrap().execution, "more");
+        let all_off = off.replace("\"default\":false,\"phase\":\"test\"", "\"default\":false,\"phase\":\"none\"");
+        let all_off = Recording::read(all_off.as_bytes());
+        assert_eq!(all_off.tests_of("/work/project").unwrap().execution, "default-test");
         assert_eq!(recording.goals.len(), 1);
     }
 

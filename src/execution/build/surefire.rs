@@ -30,6 +30,15 @@ const WITH_VALUE: [&str; 7] = [
     "--upgrade-module-path",
 ];
 
+/// Options whose value is a list of modules that the JVM must find to start.
+const NAME_MODULES: [&str; 2] = ["--add-modules", "--limit-modules"];
+
+/// Beginnings of modules that a development kit may have, and of words that stand for several.
+const FINDABLE: [&str; 5] = ["java.", "javafx.", "jdk.", "oracle.", "ALL-"];
+
+/// What Surefire replaces with the number of a forked JVM or its thread, which is 1 where there is one.
+const NUMBERS: [&str; 2] = ["${surefire.forkNumber}", "${surefire.threadNumber}"];
+
 /// Options that choose the main class or class path, with their value in the next word.
 const OVERRIDDEN: [&str; 8] = ["-cp", "-classpath", "--class-path", "-p", "--module-path", "-jar", "-m", "--module"];
 
@@ -42,19 +51,19 @@ const INITIAL_HEAP: [&str; 3] = ["-Xms", "-XX:InitialHeapSize=", "-XX:InitialRAM
 impl JvmSettings {
     /// Returns the settings that apply in the module directory `module` (absolute), with a heap of at most `heap_mib`.
     pub fn of(settings: &TestSettings, module: &str, heap_mib: u64) -> Self {
-        let mut arguments = arguments(settings.arg_line.as_deref().unwrap_or_default(), heap_mib);
+        let mut arguments = arguments(&numbered(settings.arg_line.as_deref().unwrap_or_default()), heap_mib);
         arguments.extend(
             settings
                 .system_properties
                 .iter()
                 .filter(|(name, _)| !name.is_empty() && !name.contains('='))
-                .map(|(name, value)| format!("-D{name}={value}")),
+                .map(|(name, value)| format!("-D{name}={}", numbered(value))),
         );
         let environment = settings.environment.iter().filter(|(name, _)| !name.is_empty() && !name.contains('='));
         Self {
             arguments,
-            environment: environment.map(|(name, value)| (name.clone(), value.clone())).collect(),
-            working_directory: settings.working_directory.as_deref().and_then(|path| inside(path, module)),
+            environment: environment.map(|(name, value)| (name.clone(), numbered(value))).collect(),
+            working_directory: settings.working_directory.as_deref().and_then(|path| inside(&numbered(path), module)),
         }
     }
 
@@ -76,9 +85,11 @@ fn arguments(line: &str, heap_mib: u64) -> Vec<String> {
         if OVERRIDDEN.contains(&word.as_str()) {
             words.next();
         } else if WITH_VALUE.contains(&word.as_str()) {
-            if let Some(value) = words.next() {
+            if let Some(value) = words.next().and_then(|value| findable(&word, &value)) {
                 kept.extend([word, value]);
             }
+        } else if let Some((option, value)) = word.split_once('=').filter(|(option, _)| NAME_MODULES.contains(option)) {
+            kept.extend(findable(option, value).map(|value| format!("{option}={value}")));
         } else if word.starts_with('-')
             && !unresolved
             && !AGENTS.iter().chain(&INITIAL_HEAP).any(|agent| word.starts_with(agent))
@@ -88,6 +99,22 @@ fn arguments(line: &str, heap_mib: u64) -> Vec<String> {
         }
     }
     kept
+}
+
+/// Returns the value of an option without modules of the project. Tests run on the class path, where the JVM finds no such
+/// module and would not start. `None` if nothing is left.
+fn findable(option: &str, value: &str) -> Option<String> {
+    if !NAME_MODULES.contains(&option) {
+        return Some(value.to_owned());
+    }
+    let is_findable = |module: &&str| FINDABLE.iter().any(|begin| module.starts_with(begin));
+    let modules: Vec<&str> = value.split(',').filter(is_findable).collect();
+    (!modules.is_empty()).then(|| modules.join(","))
+}
+
+/// Returns a setting as Surefire's only forked JVM gets it.
+fn numbered(setting: &str) -> String {
+    NUMBERS.iter().fold(setting.to_owned(), |setting, number| setting.replace(number, "1"))
 }
 
 /// Returns the largest heap that an option sets, in bytes. A value that is not understood counts as too large.
@@ -128,12 +155,21 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Returns the path as an absolute one inside the project; `None` if it leads elsewhere.
+/// Returns the path as an absolute one inside the project, without `.` and `..`; `None` if it leads elsewhere.
 fn inside(path: &str, module: &str) -> Option<String> {
     let absolute = if path.starts_with('/') { path.to_owned() } else { format!("{module}/{path}") };
-    let plain = absolute.split('/').all(|part| part != ".." && part != ".") && !absolute.contains('\0');
-    let below = absolute.strip_prefix(PROJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    (plain && below).then_some(absolute)
+    let mut parts: Vec<&str> = Vec::new();
+    for part in absolute.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        match part {
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let plain = format!("/{}", parts.join("/"));
+    let below = plain.strip_prefix(PROJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    (below && !plain.contains('\0')).then_some(plain)
 }
 
 #[cfg(test)]

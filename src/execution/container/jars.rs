@@ -71,7 +71,9 @@ macro_rules! sources {
 /// Path below `images/` and text of every source.
 const SOURCES: &[(&str, &str)] = sources![
     "compiler/src/testevo/compiler/Compilation.java",
+    "compiler/src/testevo/compiler/FileManagers.java",
     "compiler/src/testevo/compiler/Main.java",
+    "compiler/src/testevo/compiler/Parse.java",
     "compiler/src/testevo/compiler/Request.java",
     "compiler/src/testevo/compiler/Response.java",
     "json/testevo/json/JsonObject.java",

@@ -1,7 +1,14 @@
-//! Compiles mutants one by one, and launches on each of them the methods that pass without a mutant.
+//! Compiles mutants, and launches on each of them the methods that pass without a mutant.
+//!
+//! Mutants may have the same class files, and the source's own. A launch sees nothing else of a mutant. So a tree that is
+//! launched on already is not launched on again (`KnownOutcomes`).
+
+use std::collections::BTreeMap;
 
 use super::{MainCompilation, MainCompiler};
+use crate::digest::Digest;
 use crate::execution::attempt::Confirmed;
+use crate::execution::build::compiler::Files;
 use crate::execution::build::merged::OpenTree;
 use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, SwappedTree};
@@ -66,6 +73,35 @@ impl MutantLaunches<'_> {
         (name, text): (&str, &str),
     ) -> Result<Option<Vec<Outcome>>, ExecutionError> {
         let MainCompilation::Compiled(files) = compiler.compile(text).await? else { return Ok(None) };
+        self.with(name, files).await.map(Some)
+    }
+
+    /// Returns the methods' outcomes on the tree with these files, as [`Self::on`], where `known` does not have them.
+    ///
+    /// # Errors
+    /// I/O errors of writing logs and temporary files.
+    pub(in crate::execution) async fn with_unknown(
+        &self,
+        name: &str,
+        files: Files,
+        known: &mut KnownOutcomes,
+    ) -> Result<Vec<Outcome>, ExecutionError> {
+        let tree = KnownOutcomes::tree(&files);
+        let unknown = self.methods.iter().filter(|one| known.of(tree, &files, one).is_none());
+        let unknown: Vec<Passing> = unknown.cloned().collect();
+        if !unknown.is_empty() {
+            let outcomes = MutantLaunches { methods: &unknown, ..*self }.with(name, files.clone()).await?;
+            for (one, outcome) in unknown.iter().zip(outcomes) {
+                known.launched.insert((tree, one.method.clone()), outcome);
+            }
+        }
+        let outcomes = self.methods.iter().filter_map(|one| known.of(tree, &files, one)).collect();
+        known.launched.retain(|_, outcome| !matches!(outcome, Outcome::InfraFail(_)));
+        Ok(outcomes)
+    }
+
+    /// Returns the methods' outcomes on the tree with these files, in the order of the methods.
+    async fn with(&self, name: &str, files: Files) -> Result<Vec<Outcome>, ExecutionError> {
         let built = self.tree.with(&self.swapped.built, files, &self.executor.temporary).await?;
         let options = LaunchOptions::default();
         let mut outcomes = Vec::new();
@@ -76,7 +112,34 @@ impl MutantLaunches<'_> {
             let launched = executor.launch(self.environment, &built, &launch, self.logs).await?;
             outcomes.push(launched.outcome);
         }
-        Ok(Some(outcomes))
+        Ok(outcomes)
+    }
+}
+
+/// The outcomes of methods on trees with other files of one swapped tree.
+#[derive(Debug, Default)]
+pub(in crate::execution) struct KnownOutcomes {
+    launched: BTreeMap<(Digest, MethodId), Outcome>,
+}
+
+impl KnownOutcomes {
+    /// Returns what tells trees with other files apart.
+    fn tree(files: &Files) -> Digest {
+        let mut bytes = Vec::new();
+        for (path, content) in files {
+            for part in [path.as_bytes(), content] {
+                bytes.extend((part.len() as u64).to_be_bytes());
+                bytes.extend(part);
+            }
+        }
+        Digest::of(&bytes)
+    }
+
+    /// Returns a method's outcome on a tree. Without other files it is the tree on which the method passed, within the limit
+    /// of a launch on a mutant if its time is known.
+    fn of(&self, tree: Digest, files: &Files, one: &Passing) -> Option<Outcome> {
+        let launched = self.launched.get(&(tree, one.method.clone())).copied();
+        launched.or((files.is_empty() && one.launch_ms.is_some()).then_some(Outcome::Pass))
     }
 }
 
@@ -106,6 +169,25 @@ fn is_far_above(seconds: u64, launch_ms: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tree_that_is_launched_on_is_known() {
+        let one = |method: &str, launch_ms| Passing { method: method.parse().unwrap(), launch_ms, own: Vec::new() };
+        let (first, second) = (one("ATest#first", Some(5)), one("ATest#second", None));
+        let files = |content: &str| -> Files { vec![("A.class".to_owned(), content.as_bytes().to_vec())] };
+        let mut known = KnownOutcomes::default();
+        let killed = Outcome::ExecFail(crate::outcome::ExecReason::Timeout);
+        known.launched.insert((KnownOutcomes::tree(&files("a")), first.method.clone()), killed);
+        let of = |files: Files, one| known.of(KnownOutcomes::tree(&files), &files, one);
+        assert_eq!(of(files("a"), &first), Some(killed));
+        for (other, one) in [(files("b"), &first), (files("a"), &second)] {
+            assert_eq!(of(other, one), None);
+        }
+        let split: Files = vec![("A.class".to_owned(), Vec::new()), (String::new(), b"a".to_vec())];
+        assert_eq!(of(split, &first), None);
+        assert_eq!(of(Files::new(), &first), Some(Outcome::Pass), "nothing is changed");
+        assert_eq!(of(Files::new(), &second), None, "its time is not known, so it may meet the limit");
+    }
 
     #[test]
     fn a_launch_on_a_mutant_has_three_times_what_it_took_and_never_more_than_its_own_limit() {

@@ -54,7 +54,12 @@ pub struct MainCompiler<'a> {
     declarations: Option<String>,
     /// Whether all sources together are known to give the build's classes.
     whole_is_built: AtomicBool,
+    /// Whether a compiler failed that had several texts at once. Each text is a request of its own then.
+    fails_together: AtomicBool,
 }
+
+/// The most bytes of texts that a compiler gets at once. It holds what it parsed of them in memory.
+const MOST_BYTES_TOGETHER: usize = 2 << 20;
 
 impl<'a> MainCompiler<'a> {
     /// Returns the compiler of the source at `path`, relative to the tree, whose bytes are `source`.
@@ -96,6 +101,7 @@ impl<'a> MainCompiler<'a> {
             source: source.to_owned(),
             declarations: java::declarations(source),
             whole_is_built: AtomicBool::new(false),
+            fails_together: AtomicBool::new(false),
         };
         if this.declarations.is_some() {
             match this.alone(source).await? {
@@ -139,9 +145,63 @@ impl<'a> MainCompiler<'a> {
     /// # Errors
     /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub async fn compile(&self, text: &str) -> Result<MainCompilation, ExecutionError> {
+        self.answered(text, None).await
+    }
+
+    /// Compiles other texts of the source, each with the same result as [`Self::compile`].
+    ///
+    /// # Errors
+    /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
+    pub async fn compile_all(&self, texts: &[&str]) -> Result<Vec<MainCompilation>, ExecutionError> {
+        let mut compilations = Vec::with_capacity(texts.len());
+        while let Some(rest) = texts.get(compilations.len()..).filter(|rest| !rest.is_empty()) {
+            let mut size = 0;
+            let fitting = rest.iter().take_while(|text| {
+                size += text.len();
+                size <= MOST_BYTES_TOGETHER
+            });
+            let (now, _) = rest.split_at(fitting.count().max(1));
+            let mut answers = self.together(now).await?.into_iter();
+            for text in now {
+                compilations.push(self.answered(text, answers.next()).await?);
+            }
+        }
+        Ok(compilations)
+    }
+
+    /// Returns the compiler's answers to the first of these texts, which it gets at once: alone if any text can be compiled
+    /// alone, otherwise with all sources. The others are left to requests of their own.
+    async fn together(&self, texts: &[&str]) -> Result<Vec<Answer>, ExecutionError> {
+        if texts.len() < 2 || self.fails_together.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let request = match self.declarations {
+            Some(_) => self.prepared(Files::new(), vec![self.path.clone()])?,
+            None => {
+                let mut files = self.sources().await?;
+                let sources = files.iter().map(|(path, _)| path.clone()).collect();
+                files.retain(|(path, _)| *path != self.path);
+                self.prepared(files, sources)?
+            }
+        };
+        let each = self.direct.compile_each(self.executor, self.environment, &request, (&self.path, texts)).await;
+        let answers = each.unwrap_or_default();
+        if answers.len() < texts.len() {
+            self.fails_together.store(true, Ordering::Relaxed);
+        }
+        answers.into_iter().map(|answer| self.read(answer)).collect()
+    }
+
+    /// Returns the result for a text, given the compiler's answer if it was asked: to the text alone if any can be compiled
+    /// alone, otherwise to the text with all sources.
+    async fn answered(&self, text: &str, known: Option<Answer>) -> Result<MainCompilation, ExecutionError> {
         let mut answer = None;
+        let mut known = known;
         if let Some(own) = &self.declarations {
-            let alone = self.alone(text.as_bytes()).await?;
+            let alone = match known.take() {
+                Some(known) => known,
+                None => self.alone(text.as_bytes()).await?,
+            };
             // Errors of the text itself appear whatever else is compiled.
             let settled = match &alone {
                 Answer::Compiled(files) => {
@@ -152,7 +212,7 @@ impl<'a> MainCompiler<'a> {
             };
             answer = settled.then_some(alone);
         }
-        let answer = match answer {
+        let answer = match answer.or(known) {
             Some(answer) => answer,
             None => {
                 self.checked().await?;
@@ -183,13 +243,18 @@ impl<'a> MainCompiler<'a> {
         self.request(files, vec![self.path.clone()]).await
     }
 
-    async fn whole(&self, text: &[u8]) -> Result<Answer, ExecutionError> {
+    /// Returns all sources of the call that the tree has.
+    async fn sources(&self) -> Result<Files, ExecutionError> {
         let (tree, sources) = (Arc::clone(&self.tree), self.call.sources.clone());
         let read = move || -> std::io::Result<Files> {
             let found = sources.into_iter().filter_map(|source| Some((tree.file(in_tree(&source))?, source)));
             found.map(|(place, source)| Ok((source, tree.read(place)?))).collect()
         };
-        let mut files = tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other)??;
+        Ok(tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other)??)
+    }
+
+    async fn whole(&self, text: &[u8]) -> Result<Answer, ExecutionError> {
+        let mut files = self.sources().await?;
         for (path, content) in &mut files {
             if *path == self.path {
                 *content = text.to_owned();
@@ -199,12 +264,12 @@ impl<'a> MainCompiler<'a> {
         self.request(files, sources).await
     }
 
-    /// Compiles; after a broken compiler, in a new one. Returns the files that differ from the tree.
-    async fn request(&self, files: Files, sources: Vec<String>) -> Result<Answer, ExecutionError> {
+    /// Returns the request that compiles these sources as the call does.
+    fn prepared(&self, files: Files, sources: Vec<String>) -> Result<CompileRequest, ExecutionError> {
         let call = self.call;
         let mut directories: Vec<String> = call.generated_sources.iter().chain(&call.source_roots).cloned().collect();
         directories.dedup();
-        let request = CompileRequest {
+        Ok(CompileRequest {
             arguments: call.arguments.clone(),
             inputs: self.direct.inputs(self.revision)?,
             output: call.output.clone(),
@@ -212,23 +277,35 @@ impl<'a> MainCompiler<'a> {
             files,
             sources,
             patience: None,
-        };
+        })
+    }
+
+    /// Compiles; after a broken compiler, in a new one. Returns the files that differ from the tree.
+    async fn request(&self, files: Files, sources: Vec<String>) -> Result<Answer, ExecutionError> {
+        let request = self.prepared(files, sources)?;
         let mut attempt = 1;
         loop {
             match self.direct.compile(self.executor, self.environment, &request).await {
-                Ok(CompileAnswer::Compiled { classes, generated }) => {
-                    let output = in_tree(&call.output);
-                    let classes = classes.into_iter().map(|(path, content)| (format!("{output}/{path}"), content));
-                    let generated = generated.into_iter().map(|(path, content)| (in_tree(&path).to_owned(), content));
-                    return Ok(Answer::Compiled(self.changed(classes.chain(generated))?));
-                }
-                Ok(CompileAnswer::Errors(errors)) => return Ok(Answer::Errors(errors)),
                 Ok(CompileAnswer::Broken(_) | CompileAnswer::Lost(_)) if attempt < ATTEMPTS => attempt += 1,
-                Ok(CompileAnswer::Broken(cause)) => return Ok(Answer::Broken(cause)),
-                Ok(CompileAnswer::Lost(cause)) => return Ok(Answer::Lost(cause)),
+                Ok(answer) => return self.read(answer),
                 Err(error) => return Err(engine_fault(&error).into()),
             }
         }
+    }
+
+    /// Returns the files that differ from the tree, or why there are none.
+    fn read(&self, answer: CompileAnswer) -> Result<Answer, ExecutionError> {
+        Ok(match answer {
+            CompileAnswer::Compiled { classes, generated } => {
+                let output = in_tree(&self.call.output);
+                let classes = classes.into_iter().map(|(path, content)| (format!("{output}/{path}"), content));
+                let generated = generated.into_iter().map(|(path, content)| (in_tree(&path).to_owned(), content));
+                Answer::Compiled(self.changed(classes.chain(generated))?)
+            }
+            CompileAnswer::Errors(errors) => Answer::Errors(errors),
+            CompileAnswer::Broken(cause) => Answer::Broken(cause),
+            CompileAnswer::Lost(cause) => Answer::Lost(cause),
+        })
     }
 
     /// Returns the files that the tree lacks, or has with other content.

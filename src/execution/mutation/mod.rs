@@ -88,11 +88,8 @@ impl Compiler<'_> {
             Self::Warm(compiler) => compiler,
             Self::Maven(compiler) => return compiler.compile(texts).await,
         };
-        let mut compiles = Vec::new();
-        for text in texts {
-            compiles.push(matches!(compiler.compile(text).await?, MainCompilation::Compiled(_)));
-        }
-        Ok(compiles)
+        let compilations = compiler.compile_all(texts).await?;
+        Ok(compilations.iter().map(|compilation| matches!(compilation, MainCompilation::Compiled(_))).collect())
     }
 }
 

@@ -15,9 +15,11 @@ use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer, Remedy, answered};
-use crate::execution::mutation::launches::{MUTANT_SECONDS, MutantLaunches, Passing};
+use crate::execution::mutation::launches::{KnownOutcomes, MUTANT_SECONDS, MutantLaunches, Passing};
 use crate::execution::mutation::reference;
-use crate::execution::mutation::{self, Judge, MainCompiler, Mutants, MutatedFile, as_mutated, mutants_key};
+use crate::execution::mutation::{
+    self, Judge, MainCompilation, MainCompiler, Mutants, MutatedFile, as_mutated, mutants_key,
+};
 use crate::execution::request::{CellRequest, OtherText};
 use crate::execution::run::logs::CellLogs;
 use crate::execution::run::record::CellRecord;
@@ -340,7 +342,8 @@ fn meeting(passing: &[Passing], path: &str, line: usize) -> Vec<usize> {
     (0..passing.len()).filter(|place| has(&passing[*place])).collect()
 }
 
-/// Launches methods on the mutants that they meet and returns their outcomes, in order.
+/// Launches methods on the mutants that they meet and returns their outcomes, in order. The tree is the one on which the
+/// methods passed.
 async fn launched(launches: MutantLaunches<'_>, on: &OnFile<'_>) -> Result<OnMutants, ExecutionError> {
     let MutantLaunches { direct, executor, environment, swapped, .. } = launches;
     let (path, revision) = (&on.mutants.set.path, &swapped.masked.revision);
@@ -353,16 +356,21 @@ async fn launched(launches: MutantLaunches<'_>, on: &OnFile<'_>) -> Result<OnMut
         Some(text) => launches.on(&compiler, (&format!("unmutated-{}", on.before), &text)).await?.unwrap_or_default(),
         None => Vec::new(),
     };
+    let each: Vec<_> = on.each(launches.methods).collect();
+    let met = each.iter().filter(|(_, _, methods)| !methods.is_empty());
+    let texts: Vec<&str> = met.map(|(_, text, _)| *text).collect();
+    let (mut compiled, mut known) = (compiler.compile_all(&texts).await?.into_iter(), KnownOutcomes::default());
     let mut became = Vec::new();
-    for (number, text, methods) in on.each(launches.methods) {
+    for (number, _, methods) in each {
         if methods.is_empty() {
             became.push(Vec::new());
             continue;
         }
-        let outcomes =
-            (MutantLaunches { methods: &methods, ..launches }).on(&compiler, (&mutant_name(number), text)).await?;
-        let changed = || NoAnswer::fault(format!("a mutant of {path} compiled before and does not now"));
-        became.push(outcomes.ok_or_else(changed)?);
+        let Some(MainCompilation::Compiled(files)) = compiled.next() else {
+            return Err(NoAnswer::fault(format!("a mutant of {path} compiled before and does not now")).into());
+        };
+        let launches = MutantLaunches { methods: &methods, ..launches };
+        became.push(launches.with_unknown(&mutant_name(number), files, &mut known).await?);
     }
     Ok(OnMutants { unmutated, became })
 }

@@ -71,7 +71,7 @@ impl Place {
     }
 
     /// Returns the parameters of locking, in containers of this engine.
-    fn locking(&self, engine: &Arc<Scripted>) -> Locking<'static> {
+    fn locking(&self, engine: &Arc<Scripted>) -> Locking {
         let central = format!("file://{}", self.directory.path().join("central").display());
         let mut addresses = BTreeMap::from([("central".to_owned(), central)]);
         addresses.extend(self.other.iter().map(|(name, address)| ((*name).to_owned(), address.clone())));
@@ -86,13 +86,14 @@ impl Place {
             jdk: 8,
             java_home: "/jdk".to_owned(),
             repository: self.manifest.repository.clone(),
-            maven_arguments: &[],
+            maven_arguments: Vec::new(),
             origins: self.other.iter().map(|(name, _)| name.parse().unwrap()).collect(),
             in_tree: BTreeMap::new(),
             own: BTreeSet::from(["org/project/core".to_owned(), "org/project/parent".to_owned()]),
             cutoff: jiff::civil::date(2020, 1, 1),
             anew: false,
-            jobs: self.jobs,
+            slots: Slots::new(self.jobs),
+            beside_others: false,
             temporary: self.directory.path().join("tmp"),
             events: EventSink::none(),
         }
@@ -325,6 +326,36 @@ async fn a_set_at_once_neither_hides_nor_loses_another() {
     let error = place.lock_trees(&engine, &mut lock, &["first", "second", "third"], tree).await.unwrap_err();
     assert!(matches!(error, LockError::Container { .. }), "{error}");
     assert_eq!(lock.build_sets, ["second"], "it had begun; the third had not");
+}
+
+/// Repositories share the slots: of two with one slot, a set ends before the other's begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repositories_at_once_warm_no_more_sets_than_there_are_slots() {
+    let places = [Place::new(), Place::new()];
+    let (slots, told) = (Slots::new(1), Arc::new(Mutex::new(Vec::new())));
+    let locked = places.iter().enumerate().map(async |(number, place)| {
+        fs::create_dir_all(place.directory.path().join("central")).unwrap();
+        let (tree, container) = (Arc::clone(&told), Arc::clone(&told));
+        let engine = Arc::new(Scripted::new(move |_, spec: &ContainerSpec| {
+            container.lock().unwrap().push(("container", number));
+            succeeded(spec.door.as_ref().unwrap(), &[], &[]).0
+        }));
+        let archive: WriteTree = Arc::new(move |_, path| {
+            tree.lock().unwrap().push(("tree", number));
+            fs::write(path, "").map_err(WorkspaceError::Io)
+        });
+        let locking = Locking { slots: slots.clone(), beside_others: true, ..place.locking(&engine) };
+        let mut lock = empty(&place.manifest);
+        let sets = [set("first"), set("second")];
+        assert_eq!(locking.run(&mut lock, &sets, &archive, &|_| Ok(())).await.unwrap(), []);
+        assert_eq!(lock.build_sets, ["first", "second"]);
+    });
+    futures_util::future::join_all(locked).await;
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told.len(), 8);
+    for set in told.chunks(2) {
+        assert!(matches!(set, [("tree", one), ("container", other)] if one == other), "{told:?}");
+    }
 }
 
 /// Returns an address on this machine at which nothing answers.

@@ -33,7 +33,7 @@ const LIMITS: ContainerLimits =
 
 /// What the containers of one set are started with.
 pub(super) struct Warming<'a, 'l> {
-    pub(super) locking: &'a Locking<'a>,
+    pub(super) locking: &'a Locking,
     /// The containers' only way out, which no other set uses meanwhile.
     pub(super) door: &'a Door,
     /// The lock that grows.
@@ -237,7 +237,7 @@ impl Warming<'_, '_> {
     }
 }
 
-impl Locking<'_> {
+impl Locking {
     /// Returns why a set is not resolved although Maven succeeded: an origin that may have a file could not give it. What
     /// an origin has that only a POM names, and that does not answer, Maven did without.
     pub(super) fn without(&self, set: &BuildSet, troubles: &Troubles) -> Option<Failed> {

@@ -1,5 +1,6 @@
 //! The pool with scripted compilers, and what is said to them and by them.
 
+use super::messages::replace;
 use super::*;
 use crate::engine::frame::Frame;
 use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
@@ -76,6 +77,26 @@ async fn one_that_is_killed_is_lost_and_the_next_request_is_served_anew() {
     assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
     assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
     assert_eq!(engine.started(), ["compiler", "compiler"], "the second one goes on");
+}
+
+#[tokio::test]
+async fn texts_are_answered_in_order_up_to_the_first_that_the_compiler_fails_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Arc::new(Scripted::new(|number, _| match number {
+        0 => Said { frames: said(&[errors(), compiled(&[], &[]), compiled(&[], &[]), broken()]), ends: false },
+        _ => Said { frames: [compiler(1), vec![step_end(1, exited(137))]].concat(), ends: true },
+    }));
+    let jar = directory.path().join("compiler.jar");
+    let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, directory.path().to_owned(), 1);
+    let (execution, request) = (environment(), CompileRequest::default());
+    let ask = async |texts: &[&str]| pool.compile_each(&execution, &request, ("/v", texts)).await.unwrap();
+    let both = ask(&["a", "b"]).await;
+    assert!(matches!(both[..], [CompileAnswer::Errors(_), CompileAnswer::Compiled { .. }]), "{both:?}");
+    let before_it_broke = ask(&["c", "d", "e"]).await;
+    assert!(matches!(before_it_broke[..], [CompileAnswer::Compiled { .. }]), "{before_it_broke:?}");
+    let before_it_was_killed = ask(&["f", "g"]).await;
+    assert!(matches!(before_it_was_killed[..], [CompileAnswer::Compiled { .. }]), "{before_it_was_killed:?}");
+    assert_eq!(engine.started(), ["compiler", "compiler"], "one that broke serves nobody else");
 }
 
 #[tokio::test]
@@ -172,10 +193,12 @@ fn requests_are_framed() {
         output: "/o".into(),
         ..CompileRequest::default()
     };
-    let message = encode(&request, &BTreeMap::from([("/o", "/j".to_owned())]));
+    let message = encode(&request, ("/v", &["one", "two"]), &BTreeMap::from([("/o", "/j".to_owned())]));
     assert_eq!(usize::try_from(u32::from_be_bytes(message[..4].try_into().unwrap())).unwrap(), message.len() - 4);
     let text = String::from_utf8_lossy(&message);
     assert_eq!((text.matches("/o").count(), text.matches("/j").count()), (2, 1), "what is written to stays");
+    let texts = [counted(b"/v"), 2u32.to_be_bytes().to_vec(), counted(b"one"), counted(b"two")].concat();
+    assert!(message.ends_with(&texts), "{text}");
 }
 
 #[test]

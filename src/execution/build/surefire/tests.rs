@@ -5,6 +5,7 @@ fn settings(line: &str) -> TestSettings {
         project: "g:a".into(),
         execution: "default-test".into(),
         default: true,
+        phase: None,
         arg_line: Some(line.into()),
         system_properties: [("p".to_owned(), "a b".to_owned()), (String::new(), "x".to_owned())].into(),
         environment: [("E".to_owned(), "1".to_owned()), ("A=B".to_owned(), "x".to_owned())].into(),
@@ -24,6 +25,8 @@ fn agents_placeholders_and_what_the_sandbox_decides_are_left_out() {
         ("-Xmx4g -Da=1 -XX:MaxRAMPercentage=80", "-Da=1"),
         ("-Xmx1024M", "-Xmx1024M"),
         ("--add-opens java.base/java.lang=ALL-UNNAMED -Da", "--add-opens|java.base/java.lang=ALL-UNNAMED|-Da"),
+        ("--add-modules g.main,java.sql --limit-modules=g.main -Da", "--add-modules|java.sql|-Da"),
+        ("--add-modules=ALL-MODULE-PATH,g.main --add-modules g.main -Da", "--add-modules=ALL-MODULE-PATH|-Da"),
         ("-cp /evil -Da Main -jar x.jar", "-Da"),
         ("-Da=\n  1", "-Da="),
     ] {
@@ -40,6 +43,25 @@ fn properties_environment_and_directory_apply() {
     for outside in ["/etc", "../..", "/work/projects", "/work/project/../x"] {
         assert_eq!(inside(outside, "/work/project/m"), None, "{outside}");
     }
+    for (path, expected) in
+        [("..", "/work/project"), ("./a/../b/", "/work/project/m/b"), ("/work/project/./m", "/work/project/m")]
+    {
+        assert_eq!(inside(path, "/work/project/m").as_deref(), Some(expected), "{path}");
+    }
     assert!(JvmSettings::of(&settings("-XX:+UseG1GC"), "/work/project", 1).chooses_collector());
     assert!(!jvm.chooses_collector());
+}
+
+#[test]
+fn the_number_of_the_forked_jvm_is_one() {
+    let own = TestSettings {
+        system_properties: [("schema".to_owned(), "S_${surefire.forkNumber}".to_owned())].into(),
+        environment: [("N".to_owned(), "${surefire.threadNumber}".to_owned())].into(),
+        working_directory: Some("target/f${surefire.forkNumber}".into()),
+        ..settings("-Da=${surefire.forkNumber}")
+    };
+    let jvm = JvmSettings::of(&own, "/work/project", 1024);
+    assert_eq!(jvm.arguments, ["-Da=1", "-Dschema=S_1"]);
+    assert_eq!(jvm.environment, [("N".to_owned(), "1".to_owned())]);
+    assert_eq!(jvm.working_directory.as_deref(), Some("/work/project/target/f1"));
 }

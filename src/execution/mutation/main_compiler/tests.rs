@@ -186,3 +186,66 @@ async fn what_the_compiler_is_lost_on_does_not_compile_if_the_source_does() {
         assert_eq!((place.given(OTHER_BODY), place.given(SOURCE)), (3, asked), "the source {name}");
     }
 }
+
+/// Returns the paths that change with each text, compiled together; `None` for a text that does not compile.
+async fn changes_of_all(compiler: &MainCompiler<'_>, texts: &[&str]) -> Vec<Option<Vec<String>>> {
+    let compilations = answered(compiler.compile_all(texts).await).unwrap().unwrap();
+    let changes = compilations.into_iter().map(|compilation| match compilation {
+        MainCompilation::Compiled(files) => Some(files.into_iter().map(|(path, _)| path).collect()),
+        MainCompilation::Errors => None,
+    });
+    changes.collect()
+}
+
+#[tokio::test]
+async fn texts_are_compiled_together_and_each_as_it_is_by_itself() {
+    let own = || Some(vec!["target/classes/A.class".to_owned()]);
+    let both = || Some(vec!["target/classes/A.class".to_owned(), "target/classes/B.class".to_owned()]);
+    let place = Place::new(|_| {
+        lives(&[
+            compiled(&BUILT[..1], &[]),
+            // Of the three together.
+            errors(),
+            compiled(&CHANGED[..1], &[]),
+            compiled(&CHANGED[..1], &[]),
+            // Of the last with all sources, after the source itself.
+            compiled(&BUILT, &[]),
+            compiled(&CHANGED, &[]),
+        ])
+    });
+    let compiler = place.compiler().await.unwrap();
+    let texts = ["class A { int a() { return }", OTHER_BODY, OTHER_DECLARATION];
+    assert_eq!(changes_of_all(&compiler, &texts).await, [None, own(), both()]);
+    assert_eq!((place.given(OTHER_BODY), place.given(OTHER_DECLARATION), place.given(USER)), (1, 2, 2));
+    assert!(changes_of_all(&compiler, &[]).await.is_empty());
+
+    // Where no text is compiled alone, the other sources are sent once.
+    let place = Place::new(|_| {
+        lives(&[
+            compiled(&CHANGED[..1], &[]),
+            compiled(&BUILT, &[]),
+            compiled(&[CHANGED[0], BUILT[1]], &[]),
+            compiled(&CHANGED, &[]),
+        ])
+    });
+    let compiler = place.compiler().await.unwrap();
+    assert_eq!(changes_of_all(&compiler, &[OTHER_BODY, OTHER_DECLARATION]).await, [own(), both()]);
+    assert_eq!((place.given(OTHER_BODY), place.given(OTHER_DECLARATION), place.given(USER)), (1, 1, 2));
+}
+
+#[tokio::test]
+async fn a_text_that_a_compiler_fails_on_has_requests_of_its_own() {
+    let own = || Some(vec!["target/classes/A.class".to_owned()]);
+    let place = Place::new(|number| match number {
+        0 => lives(&[compiled(&BUILT[..1], &[]), compiled(&CHANGED[..1], &[]), broken()]),
+        1..=3 => lives(&[broken()]),
+        _ => lives(&[compiled(&CHANGED[..1], &[]), compiled(&CHANGED[..1], &[]), errors()]),
+    });
+    let compiler = place.compiler().await.unwrap();
+    let (breaking, last) = ("class A { int a() { return 3; } }", "class A { int a() { return 4; } }");
+    assert_eq!(changes_of_all(&compiler, &[OTHER_BODY, breaking, last]).await, [own(), None, own()]);
+    assert_eq!((place.given(OTHER_BODY), place.given(breaking), place.given(last)), (1, 4, 2));
+    // From then on each has.
+    assert_eq!(changes_of_all(&compiler, &[OTHER_BODY, last]).await, [own(), None]);
+    assert_eq!(place.engine.started().len(), 5);
+}

@@ -9,33 +9,30 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.nio.file.SimpleFileVisitor;
 import java.nio.file.attribute.BasicFileAttributes;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
-import javax.tools.ToolProvider;
 
 /** One request, compiled in directories of its own that are gone before the next. */
 final class Compilation {
-    private static final Path PROJECT = Paths.get("/work/project");
+    static final Path PROJECT = Paths.get("/work/project");
     private static final long MOST_OUTPUT = 32L << 20;
 
     private final Request request;
+    private final FileManagers managers;
     private final Response response = new Response();
 
-    Compilation(Request request) {
+    Compilation(Request request, FileManagers managers) {
         this.request = request;
+        this.managers = managers;
     }
 
     Response run() throws IOException {
         clear(PROJECT);
         try {
-            Files.createDirectories(Paths.get(request.output));
-            for (String directory : request.directories) {
-                Files.createDirectories(Paths.get(directory));
-            }
+            createDirectories(request);
             for (Map.Entry<String, byte[]> file : request.files.entrySet()) {
                 Path path = Paths.get(file.getKey());
                 Files.createDirectories(path.getParent());
@@ -55,12 +52,10 @@ final class Compilation {
     }
 
     private void compile() throws IOException {
-        JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
         StringWriter said = new StringWriter();
-        // A manager of its own: a shared one would keep the first request's directories. Without a charset, or it would not
-        // heed the request's -encoding.
-        try (StandardJavaFileManager files = compiler.getStandardFileManager(response, Locale.US, null)) {
-            JavaCompiler.CompilationTask task = compiler.getTask(
+        try (FileManagers.Lent lent = managers.lend(response)) {
+            StandardJavaFileManager files = lent.files;
+            JavaCompiler.CompilationTask task = FileManagers.COMPILER.getTask(
                     new PrintWriter(said),
                     files,
                     response,
@@ -122,7 +117,15 @@ final class Compilation {
         });
     }
 
-    private static void clear(Path directory) throws IOException {
+    /** Makes the directories that javac must find. */
+    static void createDirectories(Request request) throws IOException {
+        Files.createDirectories(Paths.get(request.output));
+        for (String directory : request.directories) {
+            Files.createDirectories(Paths.get(directory));
+        }
+    }
+
+    static void clear(Path directory) throws IOException {
         if (!Files.exists(directory)) {
             return;
         }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 
 /**
  * Compiles one request after the other in a JVM that stays warm. See README.md beside.
@@ -17,7 +18,7 @@ import java.nio.charset.StandardCharsets;
  */
 public final class Main {
     /** Version of requests and responses, the first thing that is said. */
-    private static final int SCHEMA = 1;
+    private static final int SCHEMA = 2;
     private static final int LONGEST_REQUEST = 64 << 20;
 
     private Main() {}
@@ -41,11 +42,29 @@ public final class Main {
             }
             byte[] bytes = new byte[length];
             requests.readFully(bytes);
-            byte[] response = new Compilation(Request.read(bytes)).run().bytes();
-            responses.writeInt(response.length);
-            responses.write(response);
-            responses.flush();
+            if (!answer(Request.read(bytes), responses)) {
+                return;
+            }
         }
+    }
+
+    /** Answers a request with a response for each of its texts. False if the compiler broke. */
+    private static boolean answer(Request request, DataOutputStream responses) throws IOException {
+        try (FileManagers managers = new FileManagers(request)) {
+            List<Response> erroneous = Parse.run(request);
+            for (int number = 0; number < erroneous.size(); number++) {
+                Response known = erroneous.get(number);
+                Response response = known != null ? known : new Compilation(request.of(number), managers).run();
+                byte[] bytes = response.bytes();
+                responses.writeInt(bytes.length);
+                responses.write(bytes);
+                responses.flush();
+                if (response.isBroken() && !request.texts.isEmpty()) {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     static String text(byte[] bytes) {

@@ -4,6 +4,7 @@ import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,6 +21,10 @@ final class Request {
     final Map<String, byte[]> files;
     /** Paths of the sources to compile, in order. */
     final List<String> sources;
+    /** Path of the source that has each of the texts in turn; empty without texts. */
+    final String varied;
+    /** Its texts; empty for a request that is compiled once, as it is. */
+    final List<byte[]> texts;
 
     private Request(DataInputStream input) throws IOException {
         arguments = texts(input);
@@ -31,6 +36,27 @@ final class Request {
             files.put(path, bytes(input));
         }
         sources = texts(input);
+        varied = text(input);
+        texts = new ArrayList<>();
+        for (int count = input.readInt(); count > 0; count--) {
+            texts.add(bytes(input));
+        }
+    }
+
+    private Request(Request whole, byte[] text) {
+        arguments = whole.arguments;
+        output = whole.output;
+        directories = whole.directories;
+        files = new LinkedHashMap<>(whole.files);
+        files.put(whole.varied, text);
+        sources = whole.sources;
+        varied = "";
+        texts = Collections.emptyList();
+    }
+
+    /** Returns the request with one of its texts; itself without texts. */
+    Request of(int number) {
+        return texts.isEmpty() ? this : new Request(this, texts.get(number));
     }
 
     static Request read(byte[] bytes) throws IOException {

@@ -32,8 +32,18 @@ final class Response implements DiagnosticListener<JavaFileObject> {
 
     @Override
     public void report(Diagnostic<? extends JavaFileObject> diagnostic) {
+        report(diagnostic, path(diagnostic));
+    }
+
+    /** Returns the path of the source that a diagnostic is about; empty for none. */
+    static String path(Diagnostic<? extends JavaFileObject> diagnostic) {
+        return diagnostic.getSource() == null ? "" : diagnostic.getSource().toUri().getPath();
+    }
+
+    /** Adds a diagnostic of the source at this path. */
+    void report(Diagnostic<? extends JavaFileObject> diagnostic, String path) {
         if (diagnostic.getKind() == Diagnostic.Kind.ERROR && errors.size() < MOST_DIAGNOSTICS) {
-            errors.add(new Found(diagnostic));
+            errors.add(new Found(diagnostic, path));
         } else {
             otherDiagnostics++;
         }
@@ -50,6 +60,15 @@ final class Response implements DiagnosticListener<JavaFileObject> {
 
     boolean isCompiled() {
         return status == COMPILED;
+    }
+
+    boolean isBroken() {
+        return status == BROKEN;
+    }
+
+    /** Tells whether an error was reported. */
+    boolean hasErrors() {
+        return !errors.isEmpty();
     }
 
     /** Adds a class by its path below the output directory. */
@@ -105,8 +124,8 @@ final class Response implements DiagnosticListener<JavaFileObject> {
         final String code;
         final String message;
 
-        Found(Diagnostic<? extends JavaFileObject> diagnostic) {
-            path = diagnostic.getSource() == null ? "" : diagnostic.getSource().toUri().getPath();
+        Found(Diagnostic<? extends JavaFileObject> diagnostic, String path) {
+            this.path = path;
             line = diagnostic.getLineNumber();
             column = diagnostic.getColumnNumber();
             code = String.valueOf(diagnostic.getCode());
