@@ -3,12 +3,14 @@
 //! with those of earlier launches. Source: docs/security.md.
 
 pub mod classes;
+pub mod hollow;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use self::classes::{ControlClasses, FocalExtent};
+use self::hollow::BodyForm;
 use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::execution::build::built::Built;
@@ -63,6 +65,8 @@ pub struct Controlled {
 /// What a test method does with an emptied body. It shows what is reached without the body.
 #[derive(Clone, Debug)]
 pub struct Emptied {
+    /// The body.
+    pub form: BodyForm,
     /// Its outcome on new code.
     pub outcome: Outcome,
     /// The lines that it covers; `None` if it does not pass, or coverage was not measured.
@@ -141,36 +145,36 @@ impl Executor {
             let extents = request.extents.get(&method).map_or(&[][..], Vec::as_slice);
             let controls = tree.launch((self, environment), (&method, launch_ms), extents, logs).await?;
             let mut one = MethodControls { method, controls, emptied: None, findings: findings.clone() };
-            if one.is_reached_without_body()
-                && let Some(built) = tree.emptied(self, &one.method).await?
-            {
-                one.emptied =
-                    Some(self.launch_emptied((environment, &built), (class, logs), request, &one.method).await?);
+            if one.is_reached_without_body() {
+                let launched = (self, environment);
+                one.emptied = tree.launch_emptied(launched, (&one.method, launch_ms), request.files, logs).await?;
             }
             controlled.push(one);
         }
         Ok(controlled)
     }
 
-    async fn launch_emptied(
+    async fn measure_emptied(
         &self,
         (environment, built): (&Environment, &Built),
-        (class, logs): (&str, &CellLogs),
-        request: &ControlRequest<'_>,
-        method: &MethodId,
+        (class, method): (&str, &MethodId),
+        (form, launch_ms): (BodyForm, Option<u64>),
+        files: &[SourceFile],
+        logs: &CellLogs,
     ) -> std::io::Result<Emptied> {
         let name = format!("emptied-{}", method_name(class, method));
         let options = LaunchOptions::default();
         let launch = MethodLaunch { class, method, options: &options, name: &name };
-        let outcome = self.launch(environment, built, &launch, logs).await?.outcome;
+        // A body that has lost its calls may wait for what never comes.
+        let outcome = limited(self, launch_ms).launch(environment, built, &launch, logs).await?.outcome;
         let mut lines = None;
-        if outcome == Outcome::Pass && !request.files.is_empty() {
+        if outcome == Outcome::Pass && !files.is_empty() {
             let logs = logs.below("emptied")?;
-            let covering = Covering { class, files: request.files, logs: &logs };
+            let covering = Covering { class, files, logs: &logs };
             let covered = self.cover(environment, built, &covering, std::iter::once(method)).await?;
             lines = covered.into_iter().next().and_then(|one| one.lines.ok());
         }
-        Ok(Emptied { outcome, lines })
+        Ok(Emptied { form, outcome, lines })
     }
 }
 
@@ -187,7 +191,7 @@ pub struct ControlTree<'a> {
 /// Returns the key of a method's controls, from the key of its launch, its focal methods, and everything that decides
 /// the measurement of emptied bodies.
 pub fn control_key(launch: Digest, extents: &[FocalExtent], measured: &impl Serialize) -> Digest {
-    key("controls", 2, &(launch, extents, measured, MUTANT_SECONDS))
+    key("controls", 3, &(launch, extents, measured, MUTANT_SECONDS))
 }
 
 impl<'a> ControlTree<'a> {
@@ -254,14 +258,49 @@ impl<'a> ControlTree<'a> {
         blocking(move || classes::findings_of(&tree, &class_path, (&class, &file))).await
     }
 
-    /// Returns the tree with the test method's body emptied; `None` if the method's class does not declare it.
+    /// Launches a method with each form of an empty body, until one passes or a fault ends one. Returns the last one, or the first
+    /// if none passes; `None` if no form fits.
+    async fn launch_emptied(
+        &self,
+        (executor, environment): (&Executor, &Environment),
+        (method, launch_ms): (&MethodId, Option<u64>),
+        files: &[SourceFile],
+        logs: &CellLogs,
+    ) -> std::io::Result<Option<Emptied>> {
+        let mut first = None;
+        for (number, form) in self.forms(method).await?.into_iter().enumerate() {
+            let Some(built) = self.emptied(executor, method, form).await? else { continue };
+            let logs = logs.below(&format!("form-{}", number + 1))?;
+            let on = (environment, &built);
+            let one = executor.measure_emptied(on, (self.class, method), (form, launch_ms), files, &logs).await?;
+            if matches!(one.outcome, Outcome::Pass | Outcome::InfraFail(_)) {
+                return Ok(Some(one));
+            }
+            first = first.or(Some(one));
+        }
+        Ok(first)
+    }
+
+    /// Returns the forms of an empty body that a method may have.
+    async fn forms(&self, method: &MethodId) -> std::io::Result<Vec<BodyForm>> {
+        let (tree, class_path) = (self.tree.clone(), self.built.class_path.clone());
+        let (class, wanted) = (self.class.to_owned(), method.clone());
+        blocking(move || hollow::forms(&tree, &class_path, (&class, &wanted))).await
+    }
+
+    /// Returns the tree with a form of the test method's body; `None` if the method can't have it.
     ///
     /// # Errors
     /// I/O errors of writing temporary files.
-    pub async fn emptied(&self, executor: &Executor, method: &MethodId) -> std::io::Result<Option<Built>> {
+    pub async fn emptied(
+        &self,
+        executor: &Executor,
+        method: &MethodId,
+        form: BodyForm,
+    ) -> std::io::Result<Option<Built>> {
         let (tree, class_path) = (self.tree.clone(), self.built.class_path.clone());
         let (class, wanted) = (self.class.to_owned(), method.clone());
-        let files = blocking(move || classes::emptied(&tree, &class_path, (&class, &wanted))).await?;
+        let files = blocking(move || hollow::hollow(&tree, &class_path, (&class, &wanted), form)).await?;
         match files {
             Ok(files) => self.tree.with(self.built, files, &executor.temporary).await.map(Some),
             Err(_) => Ok(None),

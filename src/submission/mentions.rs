@@ -37,13 +37,13 @@ pub enum FindingKind {
     Unsafe,
     /// The interface that attaches to a running JVM.
     Attach,
-    /// The JVM's own arguments, which name its agents.
+    /// The JVM's own arguments or command line, which name its agents.
     InputArguments,
     /// An argument that loads an agent.
     JavaAgent,
     /// The interface of agents.
     Instrument,
-    /// The compiled form of a production class, or of a class whose name is not constant.
+    /// The compiled form of a production class or of a class whose name is not constant, or the directory of production sources.
     ClassResource,
     /// Services that a library finds by itself, such as JUnit's listeners.
     Services,
@@ -146,6 +146,9 @@ pub fn findings<'a>(
             if &**name == "halt" && matches!(&**owner, "java/lang/Runtime" | "java/lang/Shutdown") {
                 add(FindingKind::Halt, &format!("{owner}.{name}"));
             }
+            if matches!(&**name, "arguments" | "commandLine") && &**owner == "java/lang/ProcessHandle$Info" {
+                add(FindingKind::InputArguments, &format!("{owner}.{name}"));
+            }
         }
         // May be the name of a method that is called by reflection.
         if class.strings.iter().any(|text| &**text == "halt") {
@@ -155,6 +158,9 @@ pub fn findings<'a>(
             add(FindingKind::Interceptor, &class.name);
         }
         for implemented in class.lambdas.iter().filter(|name| INTERCEPTORS.contains(&&***name)) {
+            add(FindingKind::Interceptor, &format!("{}: {implemented}", class.name));
+        }
+        for implemented in proxied(&class) {
             add(FindingKind::Interceptor, &format!("{}: {implemented}", class.name));
         }
         for one in &class.annotated {
@@ -194,10 +200,14 @@ fn mentioned(text: &str) -> impl Iterator<Item = FindingKind> {
     .filter_map(|(kind, found)| found.then_some(kind))
 }
 
-/// Tells whether a string names the compiled form of a production class, or of a class that is known only at run time.
+/// Tells whether a string names the compiled form of a production class, or of a class that is known only at run time. Sources of
+/// production classes tell as much, and the tree of a launch has them.
 fn is_class_resource(text: &str, production: &BTreeSet<String>) -> bool {
     // The character that javac puts in place of a part that is not constant.
     const JOINT: char = '\u{1}';
+    if text.contains("src/main/java") {
+        return true;
+    }
     let Some(path) = text.strip_suffix(".class") else { return false };
     let name = path.rsplit(['/', '.']).next().unwrap_or(path);
     name.is_empty() || name.contains(JOINT) || production.contains(name)
@@ -219,7 +229,7 @@ const INTERCEPTORS: [&str; 10] = [
 ];
 
 /// Elements of annotations that name the failures which make a test pass.
-const EXPECTATIONS: [(&str, &str); 2] =
+pub const EXPECTATIONS: [(&str, &str); 2] =
     [("org/junit/Test", "expected"), ("org/testng/annotations/Test", "expectedExceptions")];
 
 /// Types of failures that include assertions.
@@ -237,6 +247,20 @@ fn intercepts(class: &ClassContent) -> bool {
     class.interfaces.iter().any(|name| INTERCEPTORS.contains(&&**name))
         || superclass == "org/junit/runner/Runner"
         || superclass.starts_with("org/junit/runners/")
+}
+
+/// Methods that make an object of an interface without a class that implements it.
+const PROXIES: [(&str, &str); 3] = [
+    ("java/lang/invoke/MethodHandleProxies", "asInterfaceInstance"),
+    ("java/lang/reflect/Proxy", "newProxyInstance"),
+    ("org/mockito/Mockito", "mock"),
+];
+
+/// Returns the interceptors that a class names, if it can make objects of interfaces at run time.
+fn proxied(class: &ClassContent) -> impl Iterator<Item = &'static str> {
+    let makes = class.references.iter().any(|(owner, name)| PROXIES.contains(&(&**owner, &**name)));
+    let names = |interceptor: &str| class.texts.iter().any(|text| text.replace('.', "/") == interceptor);
+    INTERCEPTORS.into_iter().filter(move |interceptor| makes && names(interceptor))
 }
 
 /// Methods that JUnit's own classes call around a test, and that decide what becomes of its failure.

@@ -11,7 +11,7 @@ use super::demonstration;
 use super::workshop::Workshop;
 
 /// What is tried on the direct path without mutants: a case at least of each kind that is quick.
-const DIRECT: [&str; 11] = [
+const DIRECT: [&str; 12] = [
     "honest",
     "outside",
     "lying-header",
@@ -22,6 +22,7 @@ const DIRECT: [&str; 11] = [
     "shadows",
     "enabled-on-new",
     "reads-bytes",
+    "looks-for-number",
     "fills-probes-by-parts",
 ];
 
@@ -39,7 +40,7 @@ const JUNIT4: [&str; 6] = [
 const BY_MAVEN: [&str; 2] = ["honest", "swallows"];
 
 /// The cases that are tried with mutants, which take most of the time: the others say nothing of them.
-const ON_MUTANTS: [&str; 2] = ["honest", "busy-setup"];
+const ON_MUTANTS: [&str; 3] = ["honest", "busy-setup", "sets-flag"];
 
 #[test]
 fn hostile_submissions_come_to_their_verdicts() {

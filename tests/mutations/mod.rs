@@ -40,7 +40,7 @@ const CATEGORY: &str = "src/metrics/category.rs";
 const LAUNCH: &str = "src/outcome/launch.rs";
 const EXTRACTION: &str = "src/submission/extraction.rs";
 
-const MUTATIONS: [Mutation; 29] = [
+const MUTATIONS: [Mutation; 32] = [
     mutation(
         "canary",
         INTEGRITY,
@@ -67,6 +67,15 @@ const MUTATIONS: [Mutation; 29] = [
             "Ok(content) => Ok((path.clone(), if @left_out@ { bytes.clone() } else { content })),",
         ],
         &["class-hash"],
+    ),
+    mutation(
+        "null-changes-numbers",
+        "src/workspace/class_file/edit.rs",
+        [
+            "|one| numbers.other(one, &mut added)",
+            "|one| if @left_out@ { Ok(None) } else { numbers.other(one, &mut added) }",
+        ],
+        &["looks-for-number"],
     ),
     mutation(
         "shadows",
@@ -117,6 +126,18 @@ const MUTATIONS: [Mutation; 29] = [
                 "(Reason::BodyTestsNothing, !@left_out@ && self.body_tests_nothing())",
             ],
             &["busy-setup"],
+        )
+    },
+    Mutation {
+        mutation: true,
+        ..mutation(
+            "forms-of-bodies",
+            "src/execution/control.rs",
+            [
+                "self.forms(method).await?.into_iter()",
+                "self.forms(method).await?.into_iter().take(if @left_out@ { 1 } else { 9 })",
+            ],
+            &["sets-flag"],
         )
     },
     mutation(
@@ -251,6 +272,12 @@ const MUTATIONS: [Mutation; 29] = [
         "src/submission/mentions.rs",
         ["if intercepts(&class) {", "if !@left_out@ && intercepts(&class) {"],
         &["junit4-runner"],
+    ),
+    mutation(
+        "proxies",
+        "src/submission/mentions.rs",
+        ["in proxied(&class) {", "in proxied(&class).filter(|_| !@left_out@) {"],
+        &["intercepts-by-proxy"],
     ),
     mutation(
         "overrides",

@@ -7,6 +7,7 @@ use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
 use super::Control;
+use super::hollow::{forms, hollow};
 use crate::execution::build::compiled_tree::TreeError;
 use crate::execution::build::compiler::Files;
 use crate::execution::build::merged::OpenTree;
@@ -14,7 +15,6 @@ use crate::execution::container::places::within;
 use crate::execution::launch::coverage::class_directories;
 use crate::submission::mentions::{Finding, findings, unreadable};
 use crate::task::MethodId;
-use crate::workspace::cells::class_of_method;
 use crate::workspace::class_file::edit::{Code, MethodFacts, rebuilt, with_code};
 
 /// Lines of a focal method in its source file.
@@ -56,7 +56,11 @@ impl ControlClasses {
             Ok(classes) => (throwing(&classes, extents, &message), rebuilt_all(&classes, &mut random)),
             Err(reason) => (Err(reason.clone()), Err(reason)),
         };
-        Ok(Self { throwing, emptied: emptied(tree, class_path, test)?, rebuilt })
+        let emptied = match forms(tree, class_path, test)?.first() {
+            Some(form) => hollow(tree, class_path, test, *form)?,
+            None => Err("no class of the test file declares the method".to_owned()),
+        };
+        Ok(Self { throwing, emptied, rebuilt })
     }
 
     /// Returns the files of a control.
@@ -124,7 +128,7 @@ fn throwing(classes: &FocalClasses, extents: &[FocalExtent], message: &str) -> R
             "<init>" => method.lines.iter().any(is_within),
             _ => !method.lines.is_empty() && method.lines.iter().all(is_within),
         };
-        let written = with_code(bytes, is_focal, Code::Throws(message));
+        let written = with_code(bytes, |facts| is_focal(facts).then_some(Code::Throws(message)));
         if let Some(content) = written.map_err(|error| format!("`{path}`: {error}"))? {
             files.push((path.clone(), content));
         }
@@ -163,25 +167,4 @@ pub(super) fn findings_of(
     let production = directories.flat_map(|directory| tree.class_names(&directory)).collect();
     let found = findings(classes.iter().map(Vec::as_slice), &production);
     Ok(found.unwrap_or_else(|error| unreadable(&error.to_string())))
-}
-
-/// Returns the test's class with an empty body in the method's place, or why there is none.
-pub(super) fn emptied(
-    tree: &OpenTree,
-    class_path: &[String],
-    (class, method): (&str, &MethodId),
-) -> std::io::Result<Result<Files, String>> {
-    let class = class_of_method(class, method);
-    let Some(directory) = class_path.first().and_then(|directory| within(directory)) else {
-        return Ok(Err("the test classes lie in no directory of the tree".to_owned()));
-    };
-    let path = format!("{directory}/{}.class", class.replace('.', "/"));
-    let Some(bytes) = tree.read(&path).map_err(std::io::Error::from)? else {
-        return Ok(Err(format!("there is no `{path}`")));
-    };
-    Ok(match with_code(&bytes, |facts| facts.name == method.method(), Code::Returns) {
-        Ok(Some(content)) => Ok(vec![(path, content)]),
-        Ok(None) => Err(format!("`{class}` does not declare the method")),
-        Err(error) => Err(format!("`{path}`: {error}")),
-    })
 }

@@ -105,9 +105,10 @@ async fn emptied(
     let class = &cell.executed.facts.class;
     let mut became = Vec::new();
     for one in &executed.controlled {
-        if one.emptied.as_ref().is_none_or(|emptied| emptied.outcome != Outcome::Pass) {
+        let Some(form) = one.emptied.as_ref().filter(|emptied| emptied.outcome == Outcome::Pass).map(|one| one.form)
+        else {
             continue;
-        }
+        };
         let covers = |lines| coverage(&own_coverage(mutate.focal.own(&one.method), lines));
         let own = executed.covered.iter().find(|covered| covered.method == one.method);
         let own = own.and_then(|covered| covered.lines.as_ref().ok()).map(covers);
@@ -116,7 +117,7 @@ async fn emptied(
             continue;
         }
         let tree = ControlTree::open(&swapped.built, class, control.seed).await?;
-        let Some(built) = tree.emptied(executor, &one.method).await? else { continue };
+        let Some(built) = tree.emptied(executor, &one.method, form).await? else { continue };
         let swapped = SwappedTree { masked: Arc::clone(&swapped.masked), built };
         let logs = logs.below("emptied")?;
         let way = MutantRunner::Direct { direct, swapped: &swapped, class, logs: &logs };

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::execution::control::Controlled;
+use crate::execution::control::hollow::BodyForm;
 use crate::execution::run::directory::RunRecord;
 use crate::execution::run::record::Measured;
 use crate::focal::own::OwnFocal;
@@ -345,6 +346,9 @@ pub struct ControlsRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EmptiedRecord {
+    /// The body that stands in place of the method's own.
+    #[serde(default)]
+    pub form: BodyForm,
     /// Its outcome on new code.
     #[serde(flatten)]
     pub outcome: Outcome,

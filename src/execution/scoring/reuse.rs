@@ -97,6 +97,7 @@ impl Scoring<'_> {
         for one in &executed.controlled {
             let mutants = executed.emptied.iter().find(|(method, _)| *method == one.method);
             let emptied = one.emptied.as_ref().map(|emptied| EmptiedRecord {
+                form: emptied.form,
                 outcome: emptied.outcome,
                 coverage: emptied
                     .lines

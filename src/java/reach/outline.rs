@@ -54,6 +54,7 @@ pub(super) struct Item<'a> {
     pub(super) annotations: Vec<&'a str>,
     pub(super) is_static: bool,
     pub(super) is_private: bool,
+    /// Whether it has a value that is computed when its object or class is made. The body of a lambda is not.
     pub(super) has_value: bool,
     pub(super) has_body: bool,
 }
@@ -113,6 +114,22 @@ impl<'a> Outline<'a> {
             }
         }
         false
+    }
+}
+
+/// Tells whether a value is code that runs only when somebody calls it: a lambda or a method reference.
+fn is_deferred(mut value: Node<'_>) -> bool {
+    loop {
+        let inner = match value.kind() {
+            "lambda_expression" | "method_reference" => return true,
+            "cast_expression" => value.child_by_field_name("value"),
+            "parenthesized_expression" => value.named_child(0),
+            _ => None,
+        };
+        match inner {
+            Some(inner) => value = inner,
+            None => return false,
+        }
     }
 }
 
@@ -244,7 +261,7 @@ impl<'a> Walk<'a> {
         let index = self.outline.items.len();
         for declarator in declarators {
             let name = declarator.child_by_field_name("name").map(|name| self.text(name));
-            let has_value = declarator.child_by_field_name("value").is_some();
+            let has_value = declarator.child_by_field_name("value").is_some_and(|value| !is_deferred(value));
             let ranges = vec![shared.clone(), declarator.byte_range()];
             self.push(ItemKind::Field, name, ranges, (has_value, false), depth);
         }

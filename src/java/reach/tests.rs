@@ -255,6 +255,36 @@ fn factories_are_reached_by_name() {
     );
 }
 
+/// A lambda in a field runs where somebody calls it, so a new symbol in one is the error of those methods that mention the field.
+#[test]
+fn a_lambda_in_a_field_is_of_the_methods_that_mention_it() {
+    check(
+        "class ATest {
+    static final Supplier<Object> MADE = () -> «aNew.make();
+    private final Function<String, Object> cast = (Function<String, Object>) (text -> «bbad(text));
+    Runnable reference = («cNew::run);
+    Object called = call(() -> «dbad());
+    @RegisterExtension
+    final BeforeEachCallback before = context -> «ebad();
+    @Test
+    void one() { MADE.get(); }
+    @Test
+    void two() { indirect(); }
+    @Test
+    void three() { reference.run(); Helper.made.get(); }
+    @Test
+    void trivial() { new Helper(); }
+    void indirect() { cast.apply(\"\"); }
+    static class Helper {
+        static Supplier<Object> made = () -> «fbad();
+        Object value = «gbad();
+    }
+}
+",
+        &[("ATest", "one", "ade"), ("ATest", "two", "bde"), ("ATest", "three", "cdefg"), ("ATest", "trivial", "deg")],
+    );
+}
+
 #[test]
 fn parameters_of_a_class_are_every_methods() {
     check(

@@ -102,6 +102,7 @@ mod tests {
     use super::*;
     use crate::digest::Digest;
     use crate::execution::control::Controlled;
+    use crate::execution::control::hollow::BodyForm;
     use crate::execution::scoring::record::{EmptiedRecord, MutantOutcome, SCORE_SCHEMA};
     use crate::outcome::ExecReason;
     use crate::submission::mentions::Finding;
@@ -167,7 +168,7 @@ mod tests {
         ] {
             let mut record = controls(Some(ASSERTION), pass);
             let mutants = mutants.map(|mutants| on(&mutants));
-            record.emptied = Some(EmptiedRecord { outcome, coverage, mutants });
+            record.emptied = Some(EmptiedRecord { form: BodyForm::Returns, outcome, coverage, mutants });
             let covered: CoverageRecord = serde_json::from_value(serde_json::json!({
                 "schema": SCORE_SCHEMA, "model": "m", "task_id": "t", "method": "A#m", "focal": [], "coverage": 50.0,
                 "coverage_range": null, "cause": null, "cached": false,

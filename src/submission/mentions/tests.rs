@@ -154,6 +154,9 @@ fn texts_are_found_and_what_looks_like_them_is_not() {
         (".class", vec![ClassResource]),
         ("/shop/ATest.class", vec![]),
         ("Price.java", vec![]),
+        ("src/main/java/shop/Price.java", vec![ClassResource]),
+        ("../core/src/main/java", vec![ClassResource]),
+        ("src/main/resources/price.txt", vec![]),
         ("System.exit", vec![]),
     ] {
         let expected: Vec<_> = kinds.into_iter().map(|kind| (kind, cleaned(text))).collect();
@@ -179,6 +182,9 @@ fn references_are_found() {
     }
     let arguments = found(Class::default().calls("java/lang/management/RuntimeMXBean", "getInputArguments"));
     assert_eq!(arguments, [(InputArguments, "getInputArguments".to_owned())]);
+    let process = |name: &str| found(Class::default().calls("java/lang/ProcessHandle$Info", name));
+    assert_eq!(process("commandLine"), [(InputArguments, "java/lang/ProcessHandle$Info.commandLine".to_owned())]);
+    assert_eq!(process("startInstant"), []);
 }
 
 #[test]
@@ -215,6 +221,12 @@ fn what_may_swallow_a_failure_is_found() {
     }
     assert_eq!(own(new().lambda("org/junit/rules/TestRule")), ["p/ATest: org/junit/rules/TestRule"]);
     assert_eq!(own(new().lambda("java/util/function/Supplier")), [""; 0]);
+    let handler = "org/junit/jupiter/api/extension/TestExecutionExceptionHandler";
+    let proxy = || new().calls("java/lang/reflect/Proxy", "newProxyInstance");
+    assert_eq!(own(proxy().mentions_class(handler)), [format!("p/ATest: {handler}")]);
+    assert_eq!(own(proxy().string(&handler.replace('/', "."))), [format!("p/ATest: {handler}")]);
+    assert_eq!(own(proxy().mentions_class("java/util/List")), [""; 0]);
+    assert_eq!(own(new().mentions_class(handler)), [""; 0], "nothing makes an object of it");
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub struct ClassContent {
 /// A class in an annotation: `@Test(expected = Error.class)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotatedClass {
+    /// The annotated method's name; `None` for an annotation of the class.
+    pub method: Option<Rc<str>>,
     /// The annotation's class.
     pub annotation: Rc<str>,
     /// The element's name.
@@ -84,10 +86,15 @@ impl ClassContent {
                 reader.skip(2)?;
                 let name = reader.u16()?;
                 reader.skip(2)?;
-                if is_method {
-                    content.methods.push(constants.text(name)?);
-                }
+                let before = content.annotated.len();
                 content.attributes(&mut reader, &constants, is_method)?;
+                if is_method {
+                    let name = constants.text(name)?;
+                    for annotated in &mut content.annotated[before..] {
+                        annotated.method = Some(Rc::clone(&name));
+                    }
+                    content.methods.push(name);
+                }
             }
         }
         content.attributes(&mut reader, &constants, true)?;
@@ -141,7 +148,7 @@ impl ClassContent {
             b'c' => {
                 let class = constants.described(reader.u16()?)?;
                 let (annotation, element) = (Rc::clone(annotation), Rc::clone(element));
-                self.annotated.push(AnnotatedClass { annotation, element, class });
+                self.annotated.push(AnnotatedClass { method: None, annotation, element, class });
                 Ok(())
             }
             b'@' => self.annotation(reader, constants, depth + 1),

@@ -3,13 +3,20 @@
 //! Nothing of the class is executed. Unchanged parts are copied byte for byte. Source: Java Virtual Machine
 //! Specification, chapter 4.
 
+mod bodies;
 mod instructions;
+mod numbers;
 mod padding;
+mod state;
 
 use std::borrow::Cow;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng as _};
+
+use self::bodies::Bodies;
+pub use self::bodies::Code;
+use self::numbers::Numbers;
 
 use super::{ClassFileError, Constant, MAGIC, Reader, constants};
 
@@ -27,44 +34,29 @@ pub struct MethodFacts<'a> {
     pub lines: Vec<usize>,
 }
 
-/// Other code for a method.
-#[derive(Clone, Copy, Debug)]
-pub enum Code<'a> {
-    /// Throws a [`java.lang.Error`](https://docs.oracle.com/javase/8/docs/api/java/lang/Error.html) with this message, in ASCII.
-    Throws(&'a str),
-    /// Returns at once: nothing, zero or null.
-    Returns,
-}
-
-/// Replaces the code of chosen methods. Methods without code are skipped. `None` if none was chosen.
+/// Replaces the code of methods by what `choose` returns for them. Methods without code are skipped. `None` if none was chosen.
 ///
 /// # Errors
-/// [`ClassFileError`].
-pub fn with_code(
+/// [`ClassFileError`], also for a method whose code can't be of the chosen kind.
+pub fn with_code<'c>(
     bytes: &[u8],
-    mut choose: impl FnMut(&MethodFacts<'_>) -> bool,
-    code: Code<'_>,
+    mut choose: impl FnMut(&MethodFacts<'_>) -> Option<Code<'c>>,
 ) -> Result<Option<Vec<u8>>, ClassFileError> {
     let class = Class::read(bytes)?;
-    let mut added = Added::after(&class);
-    let throws = match code {
-        Code::Throws(message) => Some(added.error(message)?),
-        Code::Returns => None,
-    };
-    let mut chosen = false;
-    let written = class.write(&mut added, |method, content| {
+    let (mut added, mut bodies, mut chosen) = (Added::after(&class), Bodies::of(&class), false);
+    let codes = class.codes(|method, content| {
         let facts = class.facts(method, content)?;
-        if !choose(&facts) {
-            return Ok(None);
-        }
+        let Some(code) = choose(&facts) else { return Ok(None) };
         chosen = true;
-        Ok(Some(other_code(content, throws, &facts.descriptor)?))
+        bodies.other_code(content, code, &facts.descriptor, &mut added).map(Some)
     })?;
+    let written = class.write(class.pool, &added, &codes)?;
     Ok(chosen.then_some(written))
 }
 
 /// Returns a class with the same behaviour in other bytes, which the random numbers decide. Instructions that do nothing stand at
-/// the beginning of methods and before every second of the others, and there are further constants.
+/// the beginning of methods and before every second of the others, numbers are computed from other numbers, and there are further
+/// constants.
 ///
 /// # Errors
 /// [`ClassFileError`].
@@ -75,13 +67,23 @@ pub fn rebuilt(bytes: &[u8], random: &mut ChaCha8Rng) -> Result<Vec<u8>, ClassFi
         added.text(&format!("{:016x}", random.next_u64()))?;
     }
     let known = padding::KnownAttributes::of(&class.constants);
-    class.write(&mut added, |_, content| {
-        let first = random.next_u32() as usize % 13 + 4;
-        let mut bits = ChaCha8Rng::seed_from_u64(random.next_u64());
-        let padded = padding::padded(content, &known, first, || (bits.next_u32() & 1) as usize);
+    let mut numbers = Numbers::of(&class, random)?;
+    let codes = class.codes(|_, content| {
+        let first = numbers.random().next_u32() as usize % 13 + 4;
+        let mut bits = ChaCha8Rng::seed_from_u64(numbers.random().next_u64());
+        numbers.begin();
+        let next = || (bits.next_u32() & 1) as usize;
+        let padded = padding::padded(content, &known, first, next, |one| numbers.other(one, &mut added));
         // What another compiler or tool has written so that nobody here can read it keeps its bytes.
-        Ok(padded.ok().flatten())
-    })
+        let padded = padded.ok().flatten();
+        match &padded {
+            Some(padded) if padded.has_others => numbers.written(),
+            _ => numbers.unwritten(content),
+        }
+        Ok(padded.map(|padded| padded.content))
+    })?;
+    let pool = numbers.pool(class.pool);
+    class.write(&pool, &added, &codes)
 }
 
 /// The needed parts of a class file.
@@ -174,31 +176,44 @@ impl<'a> Class<'a> {
         Ok(lines)
     }
 
-    /// Writes the class with the added constants. `code` returns a method's new code, or `None` to keep it.
-    fn write(
+    /// Returns each method's new code, by its attributes in order; `None` for what stays.
+    fn codes(
         &self,
-        added: &mut Added,
         mut code: impl FnMut(&Method<'a>, &'a [u8]) -> Result<Option<Vec<u8>>, ClassFileError>,
-    ) -> Result<Vec<u8>, ClassFileError> {
+    ) -> Result<Codes, ClassFileError> {
+        let mut codes = Vec::new();
+        for method in &self.methods {
+            for (name, content) in &method.attributes {
+                codes.push(if self.text(*name)? == b"Code" { code(method, content)? } else { None });
+            }
+        }
+        Ok(codes)
+    }
+
+    /// Writes the class with these constants, added ones behind them, and its methods' new code.
+    fn write(&self, pool: &[u8], added: &Added, codes: &Codes) -> Result<Vec<u8>, ClassFileError> {
         let mut out = MAGIC.to_be_bytes().to_vec();
         out.extend(self.versions);
         out.extend(added.next.to_be_bytes());
-        out.extend(self.pool);
+        out.extend(pool);
         out.extend(&added.bytes);
         out.extend(self.head);
         out.extend(length16(self.methods.len())?);
+        let mut codes = codes.iter();
         for method in &self.methods {
             out.extend(method.head);
             out.extend(length16(method.attributes.len())?);
-            for (name, content) in &method.attributes {
-                let other = if self.text(*name)? == b"Code" { code(method, content)? } else { None };
-                put_attribute(&mut out, *name, other.as_deref().unwrap_or(content))?;
+            for ((name, content), code) in method.attributes.iter().zip(codes.by_ref()) {
+                put_attribute(&mut out, *name, code.as_deref().unwrap_or(content))?;
             }
         }
         out.extend(self.attributes);
         Ok(out)
     }
 }
+
+/// New code for the attributes of methods, in order.
+type Codes = Vec<Option<Vec<u8>>>;
 
 /// Constants that are added after those of a class.
 struct Added {
@@ -234,45 +249,27 @@ impl Added {
         self.push(tag, &[one.to_be_bytes(), other.to_be_bytes()].concat())
     }
 
-    /// Adds the constants of an error with a message. Returns the indexes of its class, message and constructor.
-    fn error(&mut self, message: &str) -> Result<[u16; 3], ClassFileError> {
-        let name = self.text("java/lang/Error")?;
-        let class = self.push(7, &name.to_be_bytes())?;
-        let message = self.text(message)?;
-        let message = self.push(8, &message.to_be_bytes())?;
-        let (name, descriptor) = (self.text("<init>")?, self.text("(Ljava/lang/String;)V")?);
-        let constructor = self.pair(12, name, descriptor)?;
-        Ok([class, message, self.pair(10, class, constructor)?])
+    fn class(&mut self, name: &str) -> Result<u16, ClassFileError> {
+        let name = self.text(name)?;
+        self.push(7, &name.to_be_bytes())
     }
-}
 
-/// Returns a method's new code. It has no branches, so it needs no stack maps. It keeps the parameters' slots.
-fn other_code(code: &[u8], throws: Option<[u16; 3]>, descriptor: &str) -> Result<Vec<u8>, ClassFileError> {
-    let mut reader = Reader(code);
-    reader.skip(2)?;
-    let locals = reader.u16()?;
-    let instructions = match throws {
-        Some([class, message, constructor]) => {
-            let ([a, b], [c, d], [e, f]) = (class.to_be_bytes(), message.to_be_bytes(), constructor.to_be_bytes());
-            // new, dup, ldc_w, invokespecial, athrow
-            vec![0xbb, a, b, 0x59, 0x13, c, d, 0xb7, e, f, 0xbf]
-        }
-        None => match descriptor.rsplit_once(')').map_or("", |(_, returned)| returned) {
-            "V" => vec![0xb1],
-            "Z" | "B" | "C" | "S" | "I" => vec![0x03, 0xac],
-            "J" => vec![0x09, 0xad],
-            "F" => vec![0x0b, 0xae],
-            "D" => vec![0x0e, 0xaf],
-            _ => vec![0x01, 0xb0],
-        },
-    };
-    let mut other = 3_u16.to_be_bytes().to_vec();
-    other.extend(locals.to_be_bytes());
-    other.extend(length32(instructions.len())?);
-    other.extend(instructions);
-    // No exception handlers and no attributes.
-    other.extend([0, 0, 0, 0]);
-    Ok(other)
+    fn string(&mut self, text: &str) -> Result<u16, ClassFileError> {
+        let text = self.text(text)?;
+        self.push(8, &text.to_be_bytes())
+    }
+
+    fn method(&mut self, class: &str, name: &str, descriptor: &str) -> Result<u16, ClassFileError> {
+        let class = self.class(class)?;
+        self.member(10, class, name, descriptor)
+    }
+
+    /// Adds a method of a class that is there; `tag` tells methods of interfaces apart.
+    fn member(&mut self, tag: u8, class: u16, name: &str, descriptor: &str) -> Result<u16, ClassFileError> {
+        let (name, descriptor) = (self.text(name)?, self.text(descriptor)?);
+        let member = self.pair(12, name, descriptor)?;
+        self.pair(tag, class, member)
+    }
 }
 
 /// Returns the attributes of code, with their names as indexes.

@@ -1,5 +1,7 @@
-//! Writes the instructions of a method's code at other places, with instructions that do nothing between them. Source: Java
-//! Virtual Machine Specification, chapter 6.
+//! Writes the instructions of a method's code at other places: with instructions that do nothing between them, and with others in
+//! place of some. Source: Java Virtual Machine Specification, chapter 6.
+
+use std::collections::BTreeSet;
 
 use super::super::{ClassFileError, Reader, TRUNCATED};
 
@@ -10,14 +12,16 @@ const NOP: u8 = 0;
 /// Where no instruction begins.
 const NOWHERE: u16 = u16::MAX;
 
-const IINC: u8 = 0x84;
+pub(super) const IINC: u8 = 0x84;
 const RET: u8 = 0xa9;
 const TABLESWITCH: u8 = 0xaa;
 const LOOKUPSWITCH: u8 = 0xab;
 const WIDE: u8 = 0xc4;
+/// The instruction that creates an object without calling its constructor.
+pub(super) const NEW: u8 = 0xbb;
 
 /// An instruction, and where it begins.
-struct Instruction<'a> {
+pub(super) struct Instruction<'a> {
     place: usize,
     bytes: &'a [u8],
 }
@@ -28,33 +32,45 @@ pub(super) struct Spread {
     pub(super) bytes: Vec<u8>,
     /// By place in the old code, the place in the new one; the last is the end.
     places: Vec<u16>,
+    /// Old places of instructions `new` that others stand for.
+    no_objects: BTreeSet<usize>,
 }
 
 impl Spread {
     /// Writes code anew, with as many instructions that do nothing before each one as `before` says, which is asked only where the
-    /// one before goes on to it. `None` if the code becomes too long for itself or for one of its jumps.
+    /// one before goes on to it. `other` returns the bytes that stand in place of an instruction: at least one byte and no jump.
+    /// `None` if the code becomes too long for itself or for one of its jumps.
     ///
     /// # Errors
-    /// [`ClassFileError`] for what is no code.
-    pub(super) fn of(code: &[u8], mut before: impl FnMut() -> usize) -> Result<Option<Self>, ClassFileError> {
+    /// [`ClassFileError`] for what is no code, and those of `other`.
+    pub(super) fn of(
+        code: &[u8],
+        mut before: impl FnMut() -> usize,
+        other: impl FnMut(&Instruction<'_>) -> Result<Option<Vec<u8>>, ClassFileError>,
+    ) -> Result<Option<Self>, ClassFileError> {
         let instructions = decoded(code)?;
+        let others = instructions.iter().map(other).collect::<Result<Vec<_>, _>>()?;
         let mut places = vec![NOWHERE; code.len() + 1];
         let (mut place, mut goes_on) = (0, true);
-        for one in &instructions {
+        for (one, other) in instructions.iter().zip(&others) {
             place += if goes_on { before() } else { 0 };
             let Some(new) = u16::try_from(place).ok().filter(|new| *new != NOWHERE) else { return Ok(None) };
             places[one.place] = new;
-            place += one.length_at(place);
+            place += other.as_ref().map_or_else(|| one.length_at(place), Vec::len);
             goes_on = one.goes_on();
         }
         let Some(end) = u16::try_from(place).ok().filter(|_| place < MOST_CODE) else { return Ok(None) };
         places[code.len()] = end;
-        let mut spread = Self { bytes: Vec::with_capacity(place), places };
-        for one in &instructions {
+        let changed = instructions.iter().zip(&others).filter(|(one, other)| one.opcode() == NEW && other.is_some());
+        let no_objects = changed.map(|(one, _)| one.place).collect();
+        let mut spread = Self { bytes: Vec::with_capacity(place), places, no_objects };
+        for (one, other) in instructions.iter().zip(&others) {
             let new = usize::from(spread.place(one.place)?);
             spread.bytes.resize(new, NOP);
-            if !one.write(&mut spread)? {
-                return Ok(None);
+            match other {
+                Some(bytes) => spread.bytes.extend(bytes),
+                None if !one.write(&mut spread)? => return Ok(None),
+                None => {}
             }
         }
         Ok(Some(spread))
@@ -64,6 +80,11 @@ impl Spread {
     pub(super) fn place(&self, old: usize) -> Result<u16, ClassFileError> {
         let new = self.places.get(old).copied().filter(|new| *new != NOWHERE);
         new.ok_or(ClassFileError("a place is no instruction"))
+    }
+
+    /// Tells whether the instruction `new` that began at a place creates no object any more, but leaves null.
+    pub(super) fn is_null(&self, old: usize) -> bool {
+        self.no_objects.contains(&old)
     }
 
     /// Returns the distance of a jump from an instruction.
@@ -76,8 +97,21 @@ impl Spread {
 }
 
 impl Instruction<'_> {
-    fn opcode(&self) -> u8 {
+    pub(super) fn opcode(&self) -> u8 {
         self.bytes[0]
+    }
+
+    /// Returns what follows the opcode.
+    pub(super) fn operands(&self) -> &[u8] {
+        &self.bytes[1..]
+    }
+
+    /// Returns the constant that its first two operands name; 0, which is no constant, if it has fewer.
+    pub(super) fn constant(&self) -> u16 {
+        match self.bytes {
+            [_, high, low, ..] => u16::from_be_bytes([*high, *low]),
+            _ => 0,
+        }
     }
 
     /// Returns its length at another place: switches are aligned.
@@ -185,7 +219,7 @@ mod tests {
 
     fn spread(code: &[u8], gaps: &[usize]) -> Option<Vec<u8>> {
         let mut gaps = gaps.iter().copied();
-        Spread::of(code, || gaps.next().unwrap_or_default()).unwrap().map(|spread| spread.bytes)
+        Spread::of(code, || gaps.next().unwrap_or_default(), |_| Ok(None)).unwrap().map(|spread| spread.bytes)
     }
 
     #[test]
@@ -224,13 +258,30 @@ mod tests {
     }
 
     #[test]
+    fn other_instructions_stand_at_the_places_of_the_old_ones() {
+        // 0 iconst_1, 1 ifeq 0, 4 new, 7 return
+        let code = [0x04, 0x99, 0xff, 0xff, NEW, 0, 1, 0xb1];
+        let other = |one: &Instruction<'_>| {
+            Ok(match one.opcode() {
+                0x04 => Some(vec![0x10, 1]),
+                NEW => Some(vec![0x01]),
+                _ => None,
+            })
+        };
+        let spread = Spread::of(&code, || 1, other).unwrap().unwrap();
+        assert_eq!(spread.bytes, [0, 0x10, 1, 0, 0x99, 0xff, 0xfd, 0, 0x01, 0, 0xb1]);
+        assert_eq!(spread.place(4).unwrap(), 8);
+        assert!(spread.is_null(4) && !spread.is_null(0));
+    }
+
+    #[test]
     fn what_becomes_too_long_or_is_no_code_is_told() {
         let far = [&[0x1a, 0x99, 0x7f, 0xfe][..], &[0; 32_763], &[0xb1]].concat();
         assert!(spread(&far, &[1]).is_some(), "what lies before a jump does not lengthen it");
         assert!(spread(&far, &[0, 0, 3]).is_none());
         assert!(spread(&[0; 65_534], &[1]).is_none());
         for code in [&[0xca][..], &[0x10], &[0x99, 0, 9, 0xb1], &[0xaa, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0]] {
-            assert!(Spread::of(code, || 0).is_err(), "{code:?}");
+            assert!(Spread::of(code, || 0, |_| Ok(None)).is_err(), "{code:?}");
         }
     }
 }

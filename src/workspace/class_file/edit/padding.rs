@@ -1,13 +1,18 @@
-//! Adds instructions that do nothing between those of a method's code, and adjusts all places in it.
+//! Adds instructions that do nothing between those of a method's code, puts others in place of some, and adjusts all places in it.
 
 use std::collections::HashMap;
 
 use super::super::{ClassFileError, Constant, Reader};
-use super::instructions::Spread;
+use super::instructions::{Instruction, Spread};
 use super::{length16, length32, put_attribute};
 
 /// JVMs never compile a method with more bytes of code, which would make it many times slower (HotSpot's `HugeMethodLimit`).
 const MOST_COMPILED: usize = 8_000;
+/// By how much the stack may become deeper where instructions stand in place of others.
+const MORE_STACK: u16 = 3;
+
+/// The type of null in a stack map.
+const NULL_TYPE: u8 = 5;
 
 /// Code attributes that contain places, by the indexes of their names. Several constants may have the same text; in a hostile
 /// class all may have it.
@@ -40,40 +45,80 @@ impl KnownAttributes {
     }
 }
 
+/// Code with other instructions.
+pub(super) struct Padded {
+    /// The content of the code attribute.
+    pub(super) content: Vec<u8>,
+    /// Whether the instructions that stand in place of others are among it.
+    pub(super) has_others: bool,
+}
+
 /// Returns code with instructions that do nothing: `first` of them at its beginning, and before each other instruction as many as
-/// `next` says. Code that would become too long has those at its beginning alone. `None` where these are too many as well, and for
-/// code with an attribute that may contain places in an unknown form.
+/// `next` says; `other` returns what stands in place of an instruction. Code that would become too long has those at its beginning
+/// alone. `None` where these are too many as well, and for code with an attribute that may contain places in an unknown form.
 ///
 /// # Errors
-/// [`ClassFileError`] for what is no code.
+/// [`ClassFileError`] for what is no code, and those of `other`.
 pub(super) fn padded(
     code: &[u8],
     known: &KnownAttributes,
     first: usize,
     mut next: impl FnMut() -> usize,
-) -> Result<Option<Vec<u8>>, ClassFileError> {
+    mut other: impl FnMut(&Instruction<'_>) -> Result<Option<Vec<u8>>, ClassFileError>,
+) -> Result<Option<Padded>, ClassFileError> {
     let mut reader = Reader(code);
-    let head = reader.take(4)?;
+    let (stack, locals) = (reader.u16()?, reader.take(2)?);
     let length = reader.u32()? as usize;
     let (instructions, rest) = (reader.take(length)?, reader.0);
-    let mut at_beginning = Some(first);
-    let everywhere = Spread::of(instructions, || at_beginning.take().unwrap_or_else(&mut next))?;
+    let (mut at_beginning, mut deeper) = (Some(first), 0);
+    let other = |one: &Instruction<'_>| {
+        let found = other(one)?;
+        deeper = if found.is_some() { MORE_STACK } else { deeper };
+        Ok(found)
+    };
+    let everywhere = Spread::of(instructions, || at_beginning.take().unwrap_or_else(&mut next), other)?;
     let is_fast = |spread: &Spread| spread.bytes.len() <= MOST_COMPILED || length > MOST_COMPILED;
     let mut at_beginning = Some(first);
-    let spread = match everywhere.filter(is_fast) {
-        Some(spread) => spread,
-        None => match Spread::of(instructions, || at_beginning.take().unwrap_or_default())?.filter(is_fast) {
-            Some(spread) => spread,
-            None => return Ok(None),
-        },
+    let (spread, stack, has_others) = match (everywhere.filter(is_fast), stack.checked_add(deeper)) {
+        (Some(spread), Some(stack)) => (spread, stack, true),
+        _ => {
+            match Spread::of(instructions, || at_beginning.take().unwrap_or_default(), |_| Ok(None))?.filter(is_fast) {
+                Some(spread) => (spread, stack, false),
+                None => return Ok(None),
+            }
+        }
     };
-    let mut out = head.to_vec();
-    out.extend(length32(spread.bytes.len())?);
-    out.extend(&spread.bytes);
-    Ok(tables(Reader(rest), known, &spread, &mut out)?.then_some(out))
+    let mut content = stack.to_be_bytes().to_vec();
+    content.extend(locals);
+    content.extend(length32(spread.bytes.len())?);
+    content.extend(&spread.bytes);
+    Ok(tables(Reader(rest), known, &spread, &mut content)?.then_some(Padded { content, has_others }))
 }
 
-/// Appends what follows the instructions. Returns whether every attribute is a known one.
+/// Returns code with other instructions in place of some, and without attributes but its stack maps. `None` if it becomes too long.
+///
+/// # Errors
+/// [`ClassFileError`] for what is no code, and those of `other`.
+pub(super) fn with_others(
+    code: &[u8],
+    known: &KnownAttributes,
+    other: impl FnMut(&Instruction<'_>) -> Result<Option<Vec<u8>>, ClassFileError>,
+) -> Result<Option<Vec<u8>>, ClassFileError> {
+    let mut reader = Reader(code);
+    let (stack, locals) = (reader.u16()?, reader.take(2)?);
+    let length = reader.u32()? as usize;
+    let (instructions, rest) = (reader.take(length)?, reader.0);
+    let Some(stack) = stack.checked_add(MORE_STACK) else { return Ok(None) };
+    let Some(spread) = Spread::of(instructions, || 0, other)? else { return Ok(None) };
+    let mut content = stack.to_be_bytes().to_vec();
+    content.extend(locals);
+    content.extend(length32(spread.bytes.len())?);
+    content.extend(&spread.bytes);
+    tables(Reader(rest), known, &spread, &mut content)?;
+    Ok(Some(content))
+}
+
+/// Appends what follows the instructions, without unknown attributes. Returns whether every attribute is a known one.
 fn tables(
     mut reader: Reader<'_>,
     known: &KnownAttributes,
@@ -88,19 +133,25 @@ fn tables(
         }
         out.extend(reader.take(2)?);
     }
-    let attributes = reader.u16()?;
-    out.extend(attributes.to_be_bytes());
-    for _ in 0..attributes {
+    let (mut written, mut all_known) = (Vec::new(), true);
+    for _ in 0..reader.u16()? {
         let (name, content) = reader.attribute()?;
         let content = match known.kind(name) {
             Some(Known::Lines) => lines(content, spread)?,
             Some(Known::Variables) => variables(content, spread)?,
             Some(Known::Frames) => frames(content, spread)?,
-            None => return Ok(false),
+            None => {
+                all_known = false;
+                continue;
+            }
         };
-        put_attribute(out, name, &content)?;
+        written.push((name, content));
     }
-    Ok(true)
+    out.extend(length16(written.len())?);
+    for (name, content) in &written {
+        put_attribute(out, *name, content)?;
+    }
+    Ok(all_known)
 }
 
 /// A place at the beginning stays there, so that the first line includes the added instructions.
@@ -197,7 +248,14 @@ fn types(table: &mut Reader<'_>, number: u16, spread: &Spread, out: &mut Vec<u8>
             0..=6 => {}
             7 => out.extend(table.take(2)?),
             // An uninitialized object of an instruction `new`, at the place of that instruction.
-            8 => out.extend(spread.place(usize::from(table.u16()?))?.to_be_bytes()),
+            8 => {
+                let place = usize::from(table.u16()?);
+                let new = spread.place(place)?;
+                match (spread.is_null(place), out.last_mut()) {
+                    (true, Some(kind)) => *kind = NULL_TYPE,
+                    _ => out.extend(new.to_be_bytes()),
+                }
+            }
             _ => return Err(ClassFileError("a type of a stack map is of no known kind")),
         }
     }

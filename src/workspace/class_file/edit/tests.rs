@@ -4,6 +4,8 @@ use rand_chacha::rand_core::SeedableRng;
 use super::*;
 use crate::workspace::class_file::ClassFacts;
 
+mod jvm;
+
 const LINES: u16 = 6;
 const FRAMES: u16 = 7;
 const VARIABLES: u16 = 8;
@@ -64,15 +66,15 @@ fn a_method_that_is_chosen_gets_other_code() {
     let code = code(&[0x09, 0xad], &[], &[lines(&[(0, 12), (1, 9)])]);
     let original = class(&code);
     let mut seen = Vec::new();
-    let mut all = |facts: &MethodFacts<'_>| {
+    let all = |facts: &MethodFacts<'_>| {
         seen.push(facts.lines.clone());
-        true
+        Some(Code::Throws("x1"))
     };
-    let thrown = with_code(&original, &mut all, Code::Throws("x1")).unwrap().unwrap();
+    let thrown = with_code(&original, all).unwrap().unwrap();
     assert_eq!(seen, [vec![12, 9]], "the method without code is not asked about");
     // new #11, dup, ldc_w #13, invokespecial #17, athrow; the places of parameters are kept, nothing else is.
     let expected =
-        [&[0, 3, 0, 5, 0, 0, 0, 11][..], &[0xbb, 0, 11, 0x59, 0x13, 0, 13, 0xb7, 0, 17, 0xbf], &[0, 0, 0, 0]];
+        [&[0, 4, 0, 5, 0, 0, 0, 11][..], &[0xbb, 0, 11, 0x59, 0x13, 0, 13, 0xb7, 0, 17, 0xbf], &[0, 0, 0, 0]];
     assert_eq!(code_of(&thrown), expected.concat());
     let read = Class::read(&thrown).unwrap();
     assert_eq!(read.constants.len(), 18);
@@ -80,9 +82,10 @@ fn a_method_that_is_chosen_gets_other_code() {
     assert_eq!(read.text(12).unwrap(), b"x1");
     assert_eq!(ClassFacts::read(&thrown).unwrap(), ClassFacts::read(&original).unwrap());
 
-    let returned = with_code(&original, |facts| facts.name == "m" && facts.descriptor == "(I)J", Code::Returns);
+    let is_m = |facts: &MethodFacts<'_>| facts.name == "m" && facts.descriptor == "(I)J";
+    let returned = with_code(&original, |facts| is_m(facts).then_some(Code::Returns));
     assert_eq!(code_of(&returned.unwrap().unwrap())[4..], [0, 0, 0, 2, 0x09, 0xad, 0, 0, 0, 0]);
-    assert_eq!(with_code(&original, |_| false, Code::Returns).unwrap(), None);
+    assert_eq!(with_code(&original, |_| None).unwrap(), None);
 }
 
 #[test]
@@ -97,7 +100,11 @@ fn what_is_returned_fits_the_descriptor() {
         ("Ljava/lang/Object;", &[0x01, 0xb0]),
         ("[I", &[0x01, 0xb0]),
     ] {
-        let code = other_code(&[0, 1, 0, 3, 0, 0, 0, 0], None, &format!("(Lp/A;)){returned}")).unwrap();
+        let bytes = class(&code(&[0xb1], &[], &[]));
+        let class = Class::read(&bytes).unwrap();
+        let (mut added, descriptor) = (Added::after(&class), format!("(Lp/A;)){returned}"));
+        let code = Bodies::of(&class).other_code(&[0, 1, 0, 3, 0, 0, 0, 0], Code::Returns, &descriptor, &mut added);
+        let code = code.unwrap();
         assert_eq!(&code[8..code.len() - 4], instructions, "{returned}");
     }
 }
@@ -133,14 +140,14 @@ fn what_names_places_moves_with_the_code() {
     let bytes = class(&original);
     let class = Class::read(&bytes).unwrap();
     let known = padding::KnownAttributes::of(&class.constants);
+    let moved =
+        |first, next| padding::padded(&original, &known, first, || next, |_| Ok(None)).unwrap().unwrap().content;
     // With four more there is no short form of 60.
-    let moved = padding::padded(&original, &known, 4, || 0).unwrap().unwrap();
     let expected = made(104, [6, 13, 8, 2, 10], frames(&[251, 0, 64], [7, 3, 9, 1, 2, 3, 4], [9, 10, 11]));
-    assert_eq!(moved, expected);
+    assert_eq!(moved(4, 0), expected);
     // One before each but the first: every place is twice what it was.
-    let moved = padding::padded(&original, &known, 0, || 1).unwrap().unwrap();
     let expected = made(199, [4, 18, 8, 4, 12], frames(&[251, 0, 120], [15, 7, 19, 3, 5, 7, 9], [10, 12, 14]));
-    assert_eq!(moved, expected);
+    assert_eq!(moved(0, 1), expected);
 }
 
 /// A JVM compiles no method that is too long, so code that would become so has fewer instructions that do nothing.
@@ -148,11 +155,12 @@ fn what_names_places_moves_with_the_code() {
 fn what_is_compiled_stays_so() {
     let known = padding::KnownAttributes::of(&[]);
     for (length, expected) in [(3_997, 7 + 2 * 3_997 - 1), (3_998, 7 + 3_998), (8_001, 7 + 2 * 8_001 - 1)] {
-        let padded = padding::padded(&code(&vec![0; length], &[], &[]), &known, 7, || 1).unwrap().unwrap();
+        let code = code(&vec![0; length], &[], &[]);
+        let padded = padding::padded(&code, &known, 7, || 1, |_| Ok(None)).unwrap().unwrap();
         // Eight bytes before the instructions, four behind them.
-        assert_eq!(padded.len() - 12, expected, "{length}");
+        assert_eq!(padded.content.len() - 12, expected, "{length}");
     }
-    assert_eq!(padding::padded(&code(&[0; 7_994], &[], &[]), &known, 7, || 1).unwrap(), None);
+    assert!(padding::padded(&code(&[0; 7_994], &[], &[]), &known, 7, || 1, |_| Ok(None)).unwrap().is_none());
 }
 
 #[test]
@@ -181,6 +189,41 @@ fn random_numbers_decide_the_bytes() {
     assert!(content[8..].starts_with(&[0, 0, 0, 0]) && code_of(&of(3)).len() > 20);
 }
 
+/// Returns a class with this code, whose constants 10 and 11 are 70,000 and 100.0.
+fn with_numbers(code: &[u8]) -> Vec<u8> {
+    let bytes = class(code);
+    let class = Class::read(&bytes).unwrap();
+    let mut added = Added::after(&class);
+    assert_eq!(added.push(3, &70_000_i32.to_be_bytes()).unwrap(), 10);
+    assert_eq!(added.push(6, &100_f64.to_be_bytes()).unwrap(), 11);
+    added.next += 1;
+    class.write(class.pool, &added, &class.codes(|_, _| Ok(None)).unwrap()).unwrap()
+}
+
+#[test]
+fn numbers_are_computed_from_others() {
+    let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|found| found == part);
+    let numbers: [&[u8]; 2] = [&70_000_i32.to_be_bytes(), &100_f64.to_be_bytes()];
+    // bipush 100, ldc 10, iadd, pop, ldc2_w 11, dreturn
+    let instructions = [0x10, 100, 0x12, 10, 0x60, 0x57, 0x14, 0, 11, 0xaf];
+    for seed in 0..20 {
+        let original = with_numbers(&code(&instructions, &[], &[]));
+        let other = rebuilt(&original, &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+        let code = code_of(&other);
+        assert!(numbers.iter().all(|number| has(&original, number) && !has(&other, number)), "{seed}");
+        // Two bytes with the difference 100, an addition as a subtraction, and a number from its bits.
+        let is_byte = |part: &[u8]| (part[0], part[2], part[1] ^ part[3], part[4]) == (0x10, 0x10, 100, 0x82);
+        assert!(code[8..].windows(5).any(is_byte) && !has(&code[8..], &[0x10, 100]), "{code:?}");
+        assert!(has(&code, &[0x74, 0x64]) && !has(&code[8..], &[0x60, 0x57]), "{code:?}");
+        assert!(has(&code, &[0x83, 0xb8]) && has(&other, b"longBitsToDouble"), "{code:?}");
+        assert_eq!(code[..2], [0, 5], "the stack is three places deeper");
+    }
+    // A number that code still names stays.
+    let unknown = with_numbers(&code(&instructions, &[], &[attribute(UNKNOWN, &[])]));
+    let other = rebuilt(&unknown, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    assert!(numbers.iter().all(|number| has(&other, number)));
+}
+
 #[test]
 fn a_class_without_room_for_constants_is_refused() {
     let mut bytes = MAGIC.to_be_bytes().to_vec();
@@ -190,7 +233,7 @@ fn a_class_without_room_for_constants_is_refused() {
     bytes.extend([7, 0, 1, 1, 0, 0]);
     bytes.extend([0, 1, 255, 253, 255, 253, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(Class::read(&bytes).unwrap().constants.len(), 65_535);
-    let error = with_code(&bytes, |_| true, Code::Throws("x")).unwrap_err();
+    let error = rebuilt(&bytes, &mut ChaCha8Rng::seed_from_u64(1)).unwrap_err();
     assert_eq!(error.to_string(), "not a class file: it has no room for further constants");
 }
 
@@ -208,6 +251,16 @@ proptest! {
         if let Ok(other) = rebuilt(&bytes, &mut random) {
             prop_assert!(Class::read(&other).is_ok());
         }
-        let _ = with_code(&bytes, |_| true, Code::Throws("x"));
+        let own = std::collections::BTreeSet::from(["p/A".to_owned()]);
+        for code in [
+            Code::Throws("x"),
+            Code::OneTest,
+            Code::KeepsState { own: &own, throws: None },
+            Code::KeepsState { own: &own, throws: Some("p/E") },
+        ] {
+            if let Ok(Some(other)) = with_code(&bytes, |_| Some(code)) {
+                prop_assert!(Class::read(&other).is_ok());
+            }
+        }
     }
 }
