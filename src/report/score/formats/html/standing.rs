@@ -93,7 +93,7 @@ fn entries(report: &ScoreReport) -> Vec<Entry<'_>> {
     };
     let sampled: Vec<(&SampledModel, Vec<usize>)> = report.samples.iter().map(|one| (one, places(one))).collect();
     let entry = |place: usize| match sampled.iter().find(|(_, places)| places.contains(&place)) {
-        Some((model, places)) => (places[0] == place).then(|| Entry::Samples(*model, places.clone())),
+        Some((model, places)) => (places[0] == place).then(|| Entry::Samples(model, places.clone())),
         None => Some(Entry::Model(place)),
     };
     (0..report.runs.len()).filter_map(entry).collect()
