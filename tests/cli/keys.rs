@@ -77,7 +77,7 @@ fn keys_alone_reach_and_open_everything_of_the_pages() {
     for letter in ["t", "0", "0", "0", "7"] {
         browser.press(letter);
     }
-    assert_eq!(browser.evaluate("listed()"), json!(["t0007"]));
+    assert_eq!(browser.evaluate("tasksListed()"), json!(["t0007"]));
     press_until(&mut browser, "Tab", "t0007");
     browser.press("Enter");
     let opened = "location.pathname.endsWith('/tasks/t0007.html') && document.querySelector('#task h1') !== null";
@@ -93,12 +93,12 @@ fn keys_alone_reach_and_open_everything_of_the_pages() {
     let returned = "location.pathname.endsWith('/index.html') && document.querySelector('#tasks tbody a') !== null";
     browser.back();
     browser.loaded(returned, KEYS);
-    assert_eq!(browser.evaluate("listed()"), json!(["t0007"]));
+    assert_eq!(browser.evaluate("tasksListed()"), json!(["t0007"]));
     browser.open(&format!("{seventh}#from=tasks?text=t000"), KEYS);
     press_until(&mut browser, "Tab", "← All tasks");
     browser.press("Enter");
     browser.loaded(returned, KEYS);
-    assert_eq!(browser.evaluate("listed().length"), 10);
+    assert_eq!(browser.evaluate("tasksListed().length"), 10);
     browser.press("Tab");
     assert_eq!(browser.evaluate("focused().name"), "by-text", "the list, not the top of the page");
     assert_eq!(browser.complaints, Vec::<Value>::new());

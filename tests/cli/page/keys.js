@@ -14,5 +14,6 @@ globalThis.focused = () => {
   const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
   return { place: reached().indexOf(one), name: called(one), seen: outlined && box.bottom > 0 && box.top < innerHeight };
 };
-globalThis.listed = () => [...document.querySelectorAll("#tasks tbody a")].map(link => link.textContent);
+// `listed` is a name of the page's own.
+globalThis.tasksListed = () => [...document.querySelectorAll("#tasks tbody a")].map(link => link.textContent);
 null
