@@ -119,7 +119,11 @@ pub(crate) fn plain_maven(
     goals: &[&str],
     limits: &ExecutionLimits,
 ) -> Command {
-    let settings = MavenSettings { java_home: environment.java_home.clone(), arguments: &environment.maven_arguments };
+    let settings = MavenSettings {
+        java_home: environment.java_home.clone(),
+        arguments: &environment.maven_arguments,
+        class_archive: false,
+    };
     let mut maven = maven_command(&settings, module, true, goals, limits.compile_command);
     maven.argv.retain(|argument| !argument.starts_with("-Dmaven.ext.") && !argument.starts_with("-Dtestevo."));
     maven

@@ -33,7 +33,8 @@ impl Commands {
         methods: &[MethodId],
     ) -> Self {
         let arguments = manifest.build.arguments();
-        let settings = MavenSettings { java_home: java_home(manifest.jdk), arguments: &arguments };
+        let settings =
+            MavenSettings { java_home: java_home(manifest.jdk), arguments: &arguments, class_archive: false };
         let limits = ExecutionLimits::from(&manifest.limits).compile_command;
         let command = maven_command(&settings, module, true, &COMPILE_GOALS, limits);
         // The recorder is for scoring. Its jar is not in an agent's container.

@@ -150,8 +150,12 @@ impl Executor {
     /// I/O errors of writing logs and temporary files.
     pub(super) async fn build(&self, request: &BuildRequest<'_>) -> std::io::Result<Build> {
         let environment = request.environment;
-        let settings =
-            MavenSettings { java_home: environment.java_home.clone(), arguments: &environment.maven_arguments };
+        let class_archive = self.archive_of_compilers(environment).await;
+        let settings = MavenSettings {
+            java_home: environment.java_home.clone(),
+            arguments: &environment.maven_arguments,
+            class_archive: class_archive.is_some(),
+        };
         let is_own = request.target_file.is_none();
         let command = self.limits.submission_compile_command.filter(|_| !is_own);
         let of_maven =
@@ -159,7 +163,8 @@ impl Executor {
         let (program, steps) = compile_program(&settings, request.module, &of_maven, request.other_text);
         let limits = (self.limits.compile, self.limits.compile_scratch_bytes);
         let (image, tree) = (environment.image, request.tree.to_owned());
-        let spec = container(request.purpose, image, tree, &self.jars, limits, program);
+        let mut spec = container(request.purpose, image, tree, &self.jars, limits, program);
+        spec.mounts.extend(class_archive);
         let once = async |number| self.build_once(request, &spec, &steps, number).await;
         let confirmed = self.confirmed.as_ref().map(|confirmed| &confirmed.compilations).filter(|_| !is_own);
         let tried = attempt(&self.exclusive, confirmed, once, |build: &Build| build.came(is_own)).await?;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::engine::spec::{ContainerLimits, ContainerSpec, Program, ReadOnlyMount, Scratch};
-use crate::execution::container::places::{HOME, RECORDER, RUNNER, TREE};
+use crate::execution::container::places::{CLASS_ARCHIVE, HOME, RECORDER, RUNNER, TREE};
 use crate::manifest::Launcher;
 
 /// Options of every JVM of ours, of methods and of the warm compiler.
@@ -29,6 +29,12 @@ pub(in crate::execution) const JVM_OPTIONS: [&str; 8] = [
     "-Duser.timezone=UTC",
     "-Djava.awt.headless=true",
 ];
+
+/// Returns the options of a JVM that maps a class archive. The JVM ignores an archive that does not fit. Without the last
+/// option newer JVMs would report that on stdout.
+pub(in crate::execution) fn class_archive_options() -> [String; 3] {
+    [format!("-XX:SharedArchiveFile={CLASS_ARCHIVE}"), "-Xshare:auto".to_owned(), "-Xlog:cds*=off".to_owned()]
+}
 
 /// Whether a project's settings for Surefire apply to launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ use crate::execution::attempt::ATTEMPTS;
 use crate::execution::attribution::{Erroneous, attribute};
 use crate::execution::build::built::Built;
 use crate::execution::build::compiled_tree::append_file;
-use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input, Texts};
+use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input, Start, Texts};
 use crate::execution::build::masked::MaskedRevision;
 use crate::execution::build::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
 use crate::execution::container::Environment;
@@ -35,6 +35,7 @@ use crate::execution::request::CellIdentity;
 use crate::execution::run::logs::CellLogs;
 use crate::execution::run::record::milliseconds;
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
+use crate::execution::sharing::Serves;
 use crate::execution::trees::CellFacts;
 use crate::java::reach::Place;
 use crate::outcome::compile::{of_diagnostics, place};
@@ -240,7 +241,9 @@ impl Direct {
         loop {
             let answer = {
                 let _shared = executor.exclusive.read().await;
-                self.compilers.compile(environment, request).await
+                let class_archive = executor.class_archive(environment, Serves::Compilers).await;
+                let start = Start { environment, class_archive: class_archive.as_deref() };
+                self.compilers.compile(start, request).await
             };
             match answer {
                 Err(_) if attempt < ATTEMPTS => attempt += 1,
@@ -261,7 +264,9 @@ impl Direct {
         texts: Texts<'_>,
     ) -> Result<Vec<CompileAnswer>, EngineError> {
         let _shared = executor.exclusive.read().await;
-        self.compilers.compile_each(environment, request, texts).await
+        let class_archive = executor.class_archive(environment, Serves::Compilers).await;
+        let start = Start { environment, class_archive: class_archive.as_deref() };
+        self.compilers.compile_each(start, request, texts).await
     }
 
     /// Returns the path of a revision's compiled tree in the store.

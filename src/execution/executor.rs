@@ -7,16 +7,18 @@ use tokio::sync::RwLock;
 
 use crate::digest::Digest;
 use crate::engine::Engine;
+use crate::engine::spec::ReadOnlyMount;
 use crate::execution::attempt::Confirmed;
 use crate::execution::container::file_name;
 use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::container::places::CLASS_ARCHIVE;
 use crate::execution::container::pool::ContainerPool;
 use crate::execution::container::{Environment, ToolJars};
 use crate::execution::key::ExecutionInputs;
 use crate::execution::request::CellIdentity;
 use crate::execution::run::logs::{CellLogs, Logs};
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured, RECORD_SCHEMA};
-use crate::execution::sharing::{ArchiveMaker, ClassArchives};
+use crate::execution::sharing::{ArchiveMaker, ClassArchives, Serves};
 use crate::outcome::Outcome;
 use crate::task::MethodId;
 
@@ -156,8 +158,8 @@ impl Executor {
         }
     }
 
-    /// Returns the class archive of launches with this console; `None` if there is none.
-    pub async fn class_archive(&self, environment: &Environment, console: &str) -> Option<PathBuf> {
+    /// Returns a class archive; `None` if there is none.
+    pub async fn class_archive(&self, environment: &Environment, serves: Serves<'_>) -> Option<PathBuf> {
         let maker = ArchiveMaker {
             engine: self.engine.as_ref(),
             jars: &self.jars,
@@ -165,7 +167,14 @@ impl Executor {
             temporary: &self.temporary,
             identity: self.identity,
         };
-        self.class_archives.as_ref()?.get(&maker, environment, console).await
+        self.class_archives.as_ref()?.get(&maker, environment, serves).await
+    }
+
+    /// Returns the mount of the class archive for Maven; `None` if there is none.
+    pub(super) async fn archive_of_compilers(&self, environment: &Environment) -> Option<ReadOnlyMount> {
+        let _shared = self.exclusive.read().await;
+        let source = self.class_archive(environment, Serves::Compilers).await?;
+        Some(ReadOnlyMount { source, target: CLASS_ARCHIVE.to_owned() })
     }
 
     /// Tells whether launches in this environment map a class archive, as far as is known now.

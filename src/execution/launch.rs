@@ -24,6 +24,7 @@ use crate::execution::launch::subclasses::worst;
 use crate::execution::request::CellIdentity;
 use crate::execution::run::logs::{CellLogs, method_name};
 use crate::execution::run::record::{CellRecord, ExecutionPath, Measured};
+use crate::execution::sharing::Serves;
 use crate::outcome::launch::seal::Seal;
 use crate::outcome::launch::{LaunchFacts, classify};
 use crate::outcome::{ExecReason, Outcome};
@@ -162,7 +163,7 @@ impl Executor {
     ) -> (ContainerSpec, &'static str) {
         let console = console_for(class_path, environment.jdk, environment.launcher);
         let archive = match options.jvm_arguments.is_empty() {
-            true => self.class_archive(environment, console).await,
+            true => self.class_archive(environment, Serves::Launches(console)).await,
             // An agent must see every class while it is loaded.
             false => None,
         };

@@ -1,14 +1,14 @@
-//! Class archives: the classes that every launch loads before a test (the JVM's own, our launcher's, JUnit's). They are
-//! parsed and checked once and then mapped into each JVM.
+//! Class archives: the classes that every launch loads before a test (the JVM's own, our launcher's, JUnit's), and those
+//! that every compiler loads (the JVM's own, javac's). They are parsed and checked once and then mapped into each JVM.
 //!
 //! `store/class-archives/<key>.json` names the archive's blob. A sealed container without any project makes the
-//! archive: it launches a test of our own, dumps the loaded classes, and launches again with the archive mandatory. The
-//! JVM itself decides whether an archive fits a launch. Where it does not fit (another collector, an entry before our
-//! jars), the JVM silently loads the classes as usual.
+//! archive: it launches a test of our own or compiles a source of our own, dumps the loaded classes, and does the same
+//! again with the archive mandatory. The JVM itself decides whether an archive fits. Where it does not fit (another
+//! collector, an entry before our jars), the JVM silently loads the classes as usual.
 //!
 //! An archive has one visible effect in a program: identity hash codes come in another order, and with them the
 //! elements of a set of enum constants. So launches of both paths use the same archive, and execution keys say whether
-//! there was one.
+//! there was one. No class that javac makes depends on this order.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -30,7 +30,7 @@ use crate::event::EventSink;
 use crate::execution::attempt::ATTEMPTS;
 use crate::execution::container::file_name;
 use crate::execution::container::limits::ExecutionLimits;
-use crate::execution::container::places::{HOME, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
+use crate::execution::container::places::{HOME, RUNNER, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
 use crate::execution::container::steps::done;
 use crate::execution::container::temporary::Spool;
 use crate::execution::container::{self, Environment, ToolJars};
@@ -70,8 +70,61 @@ enum ArchiveError {
 /// The class archives of a data directory, as one process uses them.
 pub struct ClassArchives {
     made: Made<ClassArchive>,
-    /// Toolchains whose launches use no class archive.
-    without: Mutex<BTreeSet<Digest>>,
+    /// Toolchains and the JVMs of theirs that use no class archive.
+    without: Mutex<BTreeSet<(Digest, Jvms)>>,
+}
+
+/// The JVMs that an archive serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Jvms {
+    /// Those that run tests.
+    Launches,
+    /// Maven's and the warm compiler's.
+    Compilers,
+}
+
+/// What an archive is for.
+#[derive(Clone, Copy, Debug)]
+pub enum Serves<'a> {
+    /// Launches with this console.
+    Launches(&'a str),
+    /// Maven and the warm compiler.
+    Compilers,
+}
+
+impl Serves<'_> {
+    fn jvms(self) -> Jvms {
+        match self {
+            Self::Launches(_) => Jvms::Launches,
+            Self::Compilers => Jvms::Compilers,
+        }
+    }
+
+    /// Returns the class path of the JVM whose classes are archived. An archive without any entry fits every class path.
+    fn class_path(self) -> String {
+        match self {
+            Self::Launches(console) => launcher_class_path(console),
+            Self::Compilers => format!("{DIRECTORY}/none"),
+        }
+    }
+
+    /// Returns the class path of the JVM that must be able to use the archive.
+    fn tried_class_path(self) -> String {
+        match self {
+            Self::Launches(console) => launcher_class_path(console),
+            Self::Compilers => RUNNER.to_owned(),
+        }
+    }
+
+    /// Returns the main class or module of a trial, and its arguments.
+    fn trial(self) -> Vec<&'static str> {
+        match self {
+            Self::Launches(_) => {
+                [&[RUNNER_CLASS], &LAUNCHED[..], &["--events-fd", "3", "--xml", XML_DIRECTORY]].concat()
+            }
+            Self::Compilers => vec!["-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", OUTPUT, SOURCE],
+        }
+    }
 }
 
 /// The inputs for making a class archive.
@@ -92,35 +145,42 @@ impl ClassArchives {
 
     /// Tells whether launches in this environment have a class archive, as known so far.
     pub(in crate::execution) fn serve(&self, environment: &Environment) -> bool {
-        let without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
-        environment.jdk >= FIRST_JDK && !without.contains(&environment.toolchain)
+        self.serves(environment, Jvms::Launches)
     }
 
-    /// Returns the class archive that launches with this console map, and makes it if the store lacks it. `None` if
-    /// launches use none.
+    fn serves(&self, environment: &Environment, jvms: Jvms) -> bool {
+        let without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        environment.jdk >= FIRST_JDK && !without.contains(&(environment.toolchain, jvms))
+    }
+
+    /// Returns the class archive for these JVMs, and makes it if the store lacks it. `None` if they use none.
     pub(in crate::execution) async fn get(
         &self,
         maker: &ArchiveMaker<'_>,
         environment: &Environment,
-        console: &str,
+        serves: Serves<'_>,
     ) -> Option<PathBuf> {
-        if !self.serve(environment) {
+        if !self.serves(environment, serves.jvms()) {
             return None;
         }
-        match self.find_or_make(maker, environment, console).await {
+        match self.find_or_make(maker, environment, serves).await {
             Ok(path) => Some(path),
             Err(cause) => {
-                self.go_without(environment, &cause.to_string());
+                self.go_without(environment, serves.jvms(), &cause.to_string());
                 None
             }
         }
     }
 
-    fn go_without(&self, environment: &Environment, cause: &str) {
+    fn go_without(&self, environment: &Environment, jvms: Jvms, cause: &str) {
         let mut without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
-        if without.insert(environment.toolchain) {
+        if without.insert((environment.toolchain, jvms)) {
             let jdk = environment.jdk;
-            self.made.events().warning(format!("launches on JDK {jdk} go without a class archive: {cause}"));
+            let who = match jvms {
+                Jvms::Launches => "launches",
+                Jvms::Compilers => "compilers",
+            };
+            self.made.events().warning(format!("{who} on JDK {jdk} go without a class archive: {cause}"));
         }
     }
 
@@ -128,18 +188,18 @@ impl ClassArchives {
         &self,
         maker: &ArchiveMaker<'_>,
         environment: &Environment,
-        console: &str,
+        serves: Serves<'_>,
     ) -> Result<PathBuf, ArchiveError> {
-        let key = key((maker.jars, maker.identity), environment, console)?;
+        let key = key((maker.jars, maker.identity), environment, serves)?;
         let make = async || {
             // If the archive could not be made, launches that waited for it use none either: keys state this for all
             // launches.
-            if !self.serve(environment) {
+            if !self.serves(environment, serves.jvms()) {
                 return Err(ArchiveError::Refused("none could be made".to_owned()));
             }
-            let made = self.make(maker, environment, console).await;
+            let made = self.make(maker, environment, serves).await;
             if let Err(cause) = &made {
-                self.go_without(environment, &cause.to_string());
+                self.go_without(environment, serves.jvms(), &cause.to_string());
             }
             Ok(Fresh::Kept(ClassArchive { archive: made? }))
         };
@@ -151,11 +211,11 @@ impl ClassArchives {
         &self,
         maker: &ArchiveMaker<'_>,
         environment: &Environment,
-        console: &str,
+        serves: Serves<'_>,
     ) -> Result<Digest, ArchiveError> {
         let mut attempt = 1;
         loop {
-            match self.dump(maker, environment, console).await {
+            match self.dump(maker, environment, serves).await {
                 Err(ArchiveError::Refused(_)) if attempt < ATTEMPTS => attempt += 1,
                 dumped => return dumped,
             }
@@ -167,9 +227,9 @@ impl ClassArchives {
         &self,
         maker: &ArchiveMaker<'_>,
         environment: &Environment,
-        console: &str,
+        serves: Serves<'_>,
     ) -> Result<Digest, ArchiveError> {
-        let (program, archive) = program(&environment.java_home, console, maker.limits);
+        let (program, archive) = program(&environment.java_home, serves, maker.limits);
         let limits = (maker.limits.compile, maker.limits.compile_scratch_bytes);
         let image = environment.image;
         let spec = container::container_without_tree("class-archive", image, maker.jars, limits, program);
@@ -188,21 +248,30 @@ impl ClassArchives {
 }
 
 /// A test of our own. A JVM launches it in order to load the classes of a launch.
-const TRIAL: [&str; 4] = ["--class", "testevo.runner.Trial", "--method", "launches"];
+const LAUNCHED: [&str; 4] = ["--class", "testevo.runner.Trial", "--method", "launches"];
 
+/// A source of our own. A compiler compiles it in order to load the classes of a compilation.
+const COMPILED: &str = include_str!("sharing/Trial.java");
+
+/// The directory of what is made.
+const DIRECTORY: &str = "/work/archive";
 /// The file of a new archive.
 const MADE: &str = "/work/archive/classes.jsa";
-/// The classes that a launch loaded, one a line.
+/// The classes that a trial loaded, one a line.
 const LOADED: &str = "/work/archive/classes.lst";
+/// The source of a compiler's trial.
+const SOURCE: &str = "/work/archive/Trial.java";
+/// The output directory of a compiler's trial.
+const OUTPUT: &str = "/work/archive/classes";
 /// The largest archive, in bytes. Archives have some 20 MiB.
 const MOST_BYTES: u64 = 128 << 20;
 
 /// Returns the program that makes an archive, and the index of the step that sends it.
-fn program(java_home: &str, console: &str, limits: &ExecutionLimits) -> (Program, usize) {
-    let java = |jvm: &[&str], main: &[&str]| {
+fn program(java_home: &str, serves: Serves<'_>, limits: &ExecutionLimits) -> (Program, usize) {
+    let java = |jvm: &[&str], class_path: String, main: &[&str]| {
         let mut argv = vec![format!("{java_home}/bin/java"), "-Xmx1g".to_owned(), "-XX:-UsePerfData".to_owned()];
         argv.extend(jvm.iter().map(|word| (*word).to_owned()));
-        argv.extend(["-cp".to_owned(), launcher_class_path(console)]);
+        argv.extend(["-cp".to_owned(), class_path]);
         argv.extend(main.iter().map(|word| (*word).to_owned()));
         Step::Run(Command {
             argv,
@@ -214,8 +283,7 @@ fn program(java_home: &str, console: &str, limits: &ExecutionLimits) -> (Program
             only_after_success_of: None,
         })
     };
-    let mut trial = vec![RUNNER_CLASS];
-    trial.extend(TRIAL.iter().chain(&["--events-fd", "3", "--xml", XML_DIRECTORY]));
+    let trial = serves.trial();
     let [loaded, made, named] = [
         format!("-XX:DumpLoadedClassList={LOADED}"),
         format!("-XX:SharedClassListFile={LOADED}"),
@@ -224,13 +292,14 @@ fn program(java_home: &str, console: &str, limits: &ExecutionLimits) -> (Program
     let steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::MakeDirectory { path: XML_DIRECTORY.to_owned() },
-        Step::MakeDirectory { path: "/work/archive".to_owned() },
-        java(&["-Xshare:off", &loaded], &trial),
+        Step::MakeDirectory { path: OUTPUT.to_owned() },
+        Step::Write { path: SOURCE.to_owned(), content: COMPILED.to_owned() },
+        java(&["-Xshare:off", &loaded], serves.class_path(), &trial),
         // Only this collector can put the JVM's own objects into an archive. Launches can use the archive with any
         // collector.
-        java(&["-XX:+UseG1GC", "-Xshare:dump", &made, &named], &[]),
+        java(&["-XX:+UseG1GC", "-Xshare:dump", &made, &named], serves.class_path(), &[]),
         // This JVM fails if it can't use the archive.
-        java(&["-XX:+UseSerialGC", "-Xshare:on", &named], &trial),
+        java(&["-XX:+UseSerialGC", "-Xshare:on", &named], serves.tried_class_path(), &trial),
         Step::SendFile { path: MADE.to_owned(), max_bytes: MOST_BYTES },
     ];
     let sent = steps.len() - 1;
@@ -252,7 +321,11 @@ fn refused(run: &ContainerRun) -> io::Result<String> {
 ///
 /// # Errors
 /// I/O errors of reading the modification time of the runner's jar.
-pub fn key((jars, identity): (&ToolJars, Digest), environment: &Environment, console: &str) -> io::Result<Digest> {
+pub fn key((jars, identity): (&ToolJars, Digest), environment: &Environment, serves: Serves<'_>) -> io::Result<Digest> {
+    let Serves::Launches(console) = serves else {
+        // No jar is in the archive.
+        return Ok(made::key::<ClassArchive>(&(environment.toolchain, &environment.java_home, "compilers", identity)));
+    };
     let runner = &jars.runner;
     let modified = fs::metadata(runner)?.modified()?;
     // In seconds since the epoch. A JVM rejects an archive if a jar's modification time differs from the recorded one.
@@ -283,11 +356,15 @@ mod tests {
         executor.class_archives = Some(Arc::clone(&archives));
         let environment = Environment { jdk: FIRST_JDK, ..environment() };
         assert!(archives.serve(&environment));
-        let console = "/opt/console.jar";
-        let (first, second) =
-            tokio::join!(executor.class_archive(&environment, console), executor.class_archive(&environment, console));
+        let launches = Serves::Launches("/opt/console.jar");
+        let (first, second) = tokio::join!(
+            executor.class_archive(&environment, launches),
+            executor.class_archive(&environment, launches)
+        );
         assert_eq!((first, second), (None, None));
         assert_eq!(engine.started().len(), ATTEMPTS as usize, "the second did not try again");
         assert!(!archives.serve(&environment), "keys say that launches have none");
+        assert_eq!(executor.class_archive(&environment, Serves::Compilers).await, None);
+        assert_eq!(engine.started().len(), 2 * ATTEMPTS as usize, "compilers' archive is another one");
     }
 }

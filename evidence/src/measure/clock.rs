@@ -37,6 +37,7 @@ use testevo_sandbox::execution::obstacle::Obstacles;
 use testevo_sandbox::execution::order::shuffle;
 use testevo_sandbox::execution::run::record::{CellRecord, ExecutionPath, milliseconds};
 use testevo_sandbox::execution::run::stage::RunError;
+use testevo_sandbox::execution::sharing::Serves;
 use testevo_sandbox::execution::trees::{CellFacts, Trees};
 use testevo_sandbox::execution::validation::{Validation, ordered_cells};
 use testevo_sandbox::task::{Cell, RepositoryName, Side, Task};
@@ -205,7 +206,8 @@ impl Clock {
         let revision = answered(direct.revision(executor, environment, &input, archive).await)?;
         // The reference path maps one as well; where nothing is known of the revision, the console is most projects' one.
         let class_path = revision.as_ref().map(|revision| revision.class_path.as_slice()).unwrap_or_default();
-        executor.class_archive(environment, console_for(class_path, environment.jdk, environment.launcher)).await;
+        let console = console_for(class_path, environment.jdk, environment.launcher);
+        executor.class_archive(environment, Serves::Launches(console)).await;
         let Ok(revision) = revision else { return Ok(None) };
         let other = other_source(&revision, subject.task.test_file.as_str());
         if let Ok(masked) = answered(direct.masked(executor, &revision, &other).await)? {
@@ -312,7 +314,7 @@ impl Clock {
             Err(reason) => return no_tree(reason.cause),
         };
         let console = console_for(&revision.class_path, environment.jdk, environment.launcher);
-        let archive = executor.class_archive(environment, console).await;
+        let archive = executor.class_archive(environment, Serves::Launches(console)).await;
         let (class, methods) = (&subject.facts.class, &task.test_methods);
         let launches = floor(executor, environment, &swapped, archive.as_deref(), (class, methods)).await?;
         if !launches.iter().map(|launch| launch.passed).eq(passed.iter().copied()) {

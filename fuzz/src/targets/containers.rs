@@ -19,7 +19,7 @@ use testevo_sandbox::engine::{
     Container, ContainerControl, ContainerExit, Engine, EngineDescription, EngineError, EngineImage, ImageRemoval,
     OutputPiece,
 };
-use testevo_sandbox::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers};
+use testevo_sandbox::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, SCHEMA, Start};
 use testevo_sandbox::execution::container::Environment;
 use testevo_sandbox::execution::container::Surefire;
 
@@ -242,7 +242,7 @@ fn session(input: &[u8]) {
 
 /// The schema of the compiler's conversation, and an answer, each behind its length.
 fn compiler(input: &[u8]) {
-    let mut said = 1_u32.to_be_bytes().to_vec();
+    let mut said = SCHEMA.to_be_bytes().to_vec();
     said.extend((input.len() as u32).to_be_bytes());
     said.extend(input);
     let frames: Vec<Frame> = said
@@ -262,7 +262,7 @@ fn compiler(input: &[u8]) {
         surefire: Surefire::Project,
     };
     let request = CompileRequest { inputs: BTreeMap::new(), ..CompileRequest::default() };
-    match runtime().block_on(compilers.compile(&environment, &request)) {
+    match runtime().block_on(compilers.compile(Start { environment: &environment, class_archive: None }, &request)) {
         Ok(CompileAnswer::Compiled { classes, .. }) => {
             for (path, _) in classes {
                 assert!(path.split('/').all(|part| !matches!(part, "" | "." | "..")), "{path}");

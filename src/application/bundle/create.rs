@@ -35,7 +35,7 @@ use crate::execution::container::{Environment, ToolJars};
 use crate::execution::identity::identity;
 use crate::execution::launch::console_for;
 use crate::execution::scoring::cache::ResultCache;
-use crate::execution::sharing;
+use crate::execution::sharing::{self, Serves};
 use crate::execution::time_class::TimeClasses;
 use crate::execution::trees::Trees;
 use crate::image::{BuiltImage, ImageError};
@@ -347,8 +347,10 @@ fn made_of(
                 made.push((MadeKind::Prepared, key));
                 if let Prepared::Compiled(revision) = prepared {
                     let console = console_for(&revision.class_path, environment.jdk, environment.launcher);
-                    let archive = sharing::key((jars, identity()), environment, console);
-                    made.push((MadeKind::ClassArchive, archive.map_err(CommandError::Runtime)?));
+                    for serves in [Serves::Launches(console), Serves::Compilers] {
+                        let archive = sharing::key((jars, identity()), environment, serves);
+                        made.push((MadeKind::ClassArchive, archive.map_err(CommandError::Runtime)?));
+                    }
                 }
             }
             found.insert(key, MadeOf { key, made });

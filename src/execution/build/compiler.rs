@@ -23,11 +23,12 @@ use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step,
 };
 use crate::engine::{Engine, EngineError};
-use crate::execution::container::places::HOME;
+use crate::execution::container::places::{CLASS_ARCHIVE, HOME};
 use crate::execution::container::temporary::unique;
-use crate::execution::container::{Environment, JVM_OPTIONS, environment};
+use crate::execution::container::{Environment, JVM_OPTIONS, class_archive_options, environment};
 
-const SCHEMA: u32 = 2;
+/// The version of the protocol, which the compiler says first.
+pub const SCHEMA: u32 = 2;
 const JAR: &str = "/testevo/compiler.jar";
 const INPUTS: &str = "/testevo/inputs";
 const MAIN_CLASS: &str = "testevo.compiler.Main";
@@ -51,7 +52,7 @@ const MOST_REQUESTS: u32 = 400;
 const LIFE_SECONDS: u64 = 24 * 3600;
 
 /// How long the JVM may take to start.
-const START: Duration = Duration::from_secs(120);
+const STARTS_WITHIN: Duration = Duration::from_secs(120);
 
 /// How long one request may take. A longer compilation is left to Maven.
 const REQUEST: Duration = Duration::from_secs(120);
@@ -148,6 +149,15 @@ impl CompileAnswer {
     }
 }
 
+/// What a compiler is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The environment of its requests.
+    pub environment: &'a Environment,
+    /// The class archive that its JVM maps.
+    pub class_archive: Option<&'a Path>,
+}
+
 /// The compilers of this process, up to a maximum number.
 pub struct Compilers {
     engine: Arc<dyn Engine>,
@@ -184,12 +194,8 @@ impl Compilers {
     /// # Errors
     /// [`EngineError`] where no compiler could be started. A compiler that fails after its start is
     /// [`CompileAnswer::Broken`] or [`CompileAnswer::Lost`].
-    pub async fn compile(
-        &self,
-        environment: &Environment,
-        request: &CompileRequest,
-    ) -> Result<CompileAnswer, EngineError> {
-        let answer = self.answers(environment, request, ("", &[])).await?.pop();
+    pub async fn compile(&self, start: Start<'_>, request: &CompileRequest) -> Result<CompileAnswer, EngineError> {
+        let answer = self.answers(start, request, ("", &[])).await?.pop();
         Ok(answer.unwrap_or_else(|| CompileAnswer::Lost("the compiler did not answer".to_owned())))
     }
 
@@ -201,11 +207,11 @@ impl Compilers {
     /// As [`Self::compile`].
     pub async fn compile_each(
         &self,
-        environment: &Environment,
+        start: Start<'_>,
         request: &CompileRequest,
         texts: Texts<'_>,
     ) -> Result<Vec<CompileAnswer>, EngineError> {
-        let mut answers = self.answers(environment, request, texts).await?;
+        let mut answers = self.answers(start, request, texts).await?;
         answers.retain(CompileAnswer::is_sound);
         Ok(answers)
     }
@@ -213,15 +219,15 @@ impl Compilers {
     /// Returns a compiler's answers, up to the first that is not sound.
     async fn answers(
         &self,
-        environment: &Environment,
+        start: Start<'_>,
         request: &CompileRequest,
         texts: Texts<'_>,
     ) -> Result<Vec<CompileAnswer>, EngineError> {
         let closed = |_| EngineError::StartFailed { purpose: "compiler".into(), message: "the pool is closed".into() };
         let _slot = self.slots.acquire().await.map_err(closed)?;
-        let mut compiler = match self.take(environment.image) {
+        let mut compiler = match self.take(start.environment.image) {
             Some(compiler) => compiler,
-            None => WarmCompiler::start(self.engine.as_ref(), environment, &self.jar, &self.temporary).await?,
+            None => WarmCompiler::start(self.engine.as_ref(), start, &self.jar, &self.temporary).await?,
         };
         let patience = request.patience.unwrap_or(self.patience).min(self.patience);
         let number = texts.1.len().max(1);
@@ -274,15 +280,10 @@ impl Drop for WarmCompiler {
 }
 
 impl WarmCompiler {
-    async fn start(
-        engine: &dyn Engine,
-        environment: &Environment,
-        jar: &Path,
-        temporary: &Path,
-    ) -> Result<Self, EngineError> {
+    async fn start(engine: &dyn Engine, start: Start<'_>, jar: &Path, temporary: &Path) -> Result<Self, EngineError> {
         let inputs = temporary.join(format!("compiler-{}", unique()));
         fs::create_dir_all(&inputs).map_err(EngineError::Spool)?;
-        let spec = container(environment, jar, &inputs);
+        let spec = container(start, jar, &inputs);
         let conversation = match Conversation::open(engine, &spec).await {
             Ok(conversation) => conversation,
             Err(error) => {
@@ -291,8 +292,8 @@ impl WarmCompiler {
             }
         };
         let mut compiler =
-            Self { image: environment.image, conversation, inputs, linked: BTreeSet::new(), requests: 0 };
-        let schema = compiler.number(START).await?;
+            Self { image: start.environment.image, conversation, inputs, linked: BTreeSet::new(), requests: 0 };
+        let schema = compiler.number(STARTS_WITHIN).await?;
         if schema != SCHEMA {
             let message = format!("it speaks schema {schema}");
             return Err(EngineError::StartFailed { purpose: spec.purpose, message });
@@ -353,12 +354,15 @@ impl WarmCompiler {
     }
 }
 
-fn container(execution: &Environment, jar: &Path, inputs: &Path) -> ContainerSpec {
+fn container(Start { environment: execution, class_archive }: Start<'_>, jar: &Path, inputs: &Path) -> ContainerSpec {
     let mut argv = vec![format!("{}/bin/java", execution.java_home)];
     let options = ["-Xmx1024m", "-XX:+UseSerialGC"].into_iter().chain(JVM_OPTIONS);
     argv.extend(options.map(str::to_owned));
     if execution.jdk >= CLOSED_SINCE {
         argv.extend(OPENED.map(|package| format!("--add-opens={JAVAC}{package}=ALL-UNNAMED")));
+    }
+    if class_archive.is_some() {
+        argv.extend(class_archive_options());
     }
     argv.extend(["-cp", JAR, MAIN_CLASS, "3"].map(str::to_owned));
     let steps = vec![
@@ -381,10 +385,11 @@ fn container(execution: &Environment, jar: &Path, inputs: &Path) -> ContainerSpe
     ContainerSpec {
         purpose: "compiler".to_owned(),
         image: execution.image,
-        mounts: vec![
-            ReadOnlyMount { source: jar.to_owned(), target: JAR.to_owned() },
-            ReadOnlyMount { source: inputs.to_owned(), target: INPUTS.to_owned() },
-        ],
+        mounts: [(jar, JAR), (inputs, INPUTS)]
+            .into_iter()
+            .chain(class_archive.map(|archive| (archive, CLASS_ARCHIVE)))
+            .map(|(source, target)| ReadOnlyMount { source: source.to_owned(), target: target.to_owned() })
+            .collect(),
         door: None,
         scratch: vec![
             Scratch { target: "/work".to_owned(), size_bytes: 512 * MIB },

@@ -4,9 +4,9 @@
 //! class path and Maven's events.
 
 use crate::engine::spec::{Command, CommandLimits, PROGRAM_SCHEMA, Program, Step};
-use crate::execution::container::environment;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{HOME, MAVEN_REPOSITORY, PROJECT, RECORDER, RECORDING, TREE};
+use crate::execution::container::{class_archive_options, environment};
 use crate::execution::module::ModuleArguments;
 use crate::execution::request::OtherText;
 
@@ -23,6 +23,8 @@ pub struct MavenSettings<'a> {
     pub java_home: String,
     /// Skips and other arguments of the manifest.
     pub arguments: &'a [String],
+    /// Whether Maven's JVM maps a class archive.
+    pub class_archive: bool,
 }
 
 /// Properties that `git-commit-id-maven-plugin` sets from git, without their prefix `git.`. There is no git in a build, so the
@@ -87,9 +89,13 @@ pub fn maven_command(
     argv.extend(settings.arguments.iter().cloned());
     argv.extend(module.maven());
     argv.extend(goals.iter().map(|goal| (*goal).to_owned()));
+    let mut options = JVM_OPTIONS.to_owned();
+    if settings.class_archive {
+        options = format!("{options} {}", class_archive_options().join(" "));
+    }
     Command {
         argv,
-        environment: environment(&settings.java_home, &[("MAVEN_OPTS", JVM_OPTIONS.to_owned())]),
+        environment: environment(&settings.java_home, &[("MAVEN_OPTS", options)]),
         working_directory: PROJECT.to_owned(),
         limits,
         events: false,

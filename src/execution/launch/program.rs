@@ -4,10 +4,8 @@
 use crate::engine::spec::{Command, PROGRAM_SCHEMA, Program, Step};
 use crate::execution::build::surefire::JvmSettings;
 use crate::execution::container::limits::ExecutionLimits;
-use crate::execution::container::places::{
-    CLASS_ARCHIVE, HOME, PROJECT, RUNNER_CLASS, TEMPORARY, XML_DIRECTORY, launcher_class_path,
-};
-use crate::execution::container::{JVM_OPTIONS, environment};
+use crate::execution::container::places::{HOME, PROJECT, RUNNER_CLASS, TEMPORARY, XML_DIRECTORY, launcher_class_path};
+use crate::execution::container::{JVM_OPTIONS, class_archive_options, environment};
 use crate::manifest::Launcher;
 use crate::outcome::launch::seal::Seal;
 
@@ -58,13 +56,7 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
     argv.extend(JVM_OPTIONS.map(str::to_owned));
     argv.push(format!("-Djava.io.tmpdir={TEMPORARY}"));
     if launch.class_archive {
-        // The JVM ignores an archive that does not fit. Without the last argument newer JVMs would report that on the
-        // test's stdout.
-        argv.extend([
-            format!("-XX:SharedArchiveFile={CLASS_ARCHIVE}"),
-            "-Xshare:auto".to_owned(),
-            "-Xlog:cds*=off".to_owned(),
-        ]);
+        argv.extend(class_archive_options());
     }
     argv.extend(launch.settings.arguments.iter().cloned());
     argv.push("-ea".to_owned());

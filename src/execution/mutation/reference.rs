@@ -194,12 +194,14 @@ impl<'a> MavenCompiler<'a> {
     /// Builds texts in one container; `None` stands for the source itself.
     async fn once(&self, texts: &[Option<&str>], alone: Alone) -> std::io::Result<Said> {
         let limits = &self.executor.limits;
-        let (program, steps) = self.program(texts);
+        let class_archive = self.executor.archive_of_compilers(self.environment).await;
+        let (program, steps) = self.program(texts, class_archive.is_some());
         let seconds = texts.len() as u64 * limits.compile_command.wall_seconds + 60;
         let whole = ContainerLimits { wall_seconds: seconds, ..limits.compile };
         let (image, archive) = (self.environment.image, self.build.archive.to_owned());
         let scratch = (whole, limits.compile_scratch_bytes);
-        let spec = container("judge", image, archive, &self.executor.jars, scratch, program);
+        let mut spec = container("judge", image, archive, &self.executor.jars, scratch, program);
+        spec.mounts.extend(class_archive);
         let spool = Spool::create(&self.executor.temporary)?;
         let ran = {
             let run = session::run(self.executor.engine.as_ref(), &spec, spool.path());
@@ -234,10 +236,11 @@ impl<'a> MavenCompiler<'a> {
 
     /// Returns the program, and for each text the indexes of Maven's step and of its recording. Scratch is emptied
     /// between builds.
-    fn program(&self, texts: &[Option<&str>]) -> (Program, Vec<(usize, usize)>) {
+    fn program(&self, texts: &[Option<&str>], class_archive: bool) -> (Program, Vec<(usize, usize)>) {
         let settings = MavenSettings {
             java_home: self.environment.java_home.clone(),
             arguments: &self.environment.maven_arguments,
+            class_archive,
         };
         let limits = self.executor.limits.compile_command;
         let maven = maven_command(&settings, self.build.module, true, &[self.goal], limits);

@@ -139,7 +139,11 @@ impl Warming<'_, '_> {
         let mut last = 0;
         for (more, goals) in invocations {
             let arguments: Vec<String> = self.locking.maven_arguments.iter().chain(more).cloned().collect();
-            let settings = MavenSettings { java_home: self.locking.java_home.clone(), arguments: &arguments };
+            let settings = MavenSettings {
+                java_home: self.locking.java_home.clone(),
+                arguments: &arguments,
+                class_archive: false,
+            };
             steps.push(Step::Remove { path: places::RECORDING.to_owned() });
             last = steps.len();
             let command: Command = maven_command(&settings, &set.module, false, goals, COMMAND_LIMITS);

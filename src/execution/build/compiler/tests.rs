@@ -7,6 +7,11 @@ use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
 use crate::engine::spec::Stream;
 use crate::execution::scripted::environment;
 
+/// What a compiler is started with that maps no class archive.
+fn bare(environment: &Environment) -> Start<'_> {
+    Start { environment, class_archive: None }
+}
+
 /// What a compiler says that starts and answers so.
 pub(in crate::execution) fn said(answers: &[Vec<u8>]) -> Vec<Frame> {
     let mut bytes = SCHEMA.to_be_bytes().to_vec();
@@ -52,11 +57,25 @@ fn compiler(answers: usize) -> Vec<Frame> {
 #[test]
 fn plugins_of_the_compiler_find_its_packages_open() {
     let opened = |jdk: u32| {
-        let spec = container(&Environment { jdk, ..environment() }, Path::new("jar"), Path::new("inputs"));
+        let execution = Environment { jdk, ..environment() };
+        let spec = container(bare(&execution), Path::new("jar"), Path::new("inputs"));
         let Some(Step::Converse(command)) = spec.program.steps.last() else { panic!("{spec:?}") };
         command.argv.iter().filter(|argument| argument.starts_with("--add-opens=jdk.compiler/")).count()
     };
     assert_eq!([8, 11, 17, 21].map(opened), [0, 0, OPENED.len(), OPENED.len()]);
+}
+
+#[test]
+fn a_class_archive_is_mounted_where_the_jvm_looks_for_it() {
+    let execution = environment();
+    let archive = Path::new("/store/archive");
+    let start = Start { class_archive: Some(archive), ..bare(&execution) };
+    let spec = container(start, Path::new("jar"), Path::new("inputs"));
+    let Some(Step::Converse(command)) = spec.program.steps.last() else { panic!("{spec:?}") };
+    let mounted = spec.mounts.iter().find(|mount| mount.source == archive).unwrap();
+    let named = format!("-XX:SharedArchiveFile={}", mounted.target);
+    let before_main = |word: &String| command.argv.iter().take_while(|word| *word != "-cp").any(|other| other == word);
+    assert!(before_main(&named) && before_main(&"-Xshare:auto".to_owned()), "{command:?}");
 }
 
 #[tokio::test]
@@ -70,7 +89,7 @@ async fn one_that_is_killed_is_lost_and_the_next_request_is_served_anew() {
     let jar = directory.path().join("compiler.jar");
     let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, directory.path().to_owned(), 1);
     let (execution, request) = (environment(), CompileRequest::default());
-    let ask = async || pool.compile(&execution, &request).await.unwrap();
+    let ask = async || pool.compile(bare(&execution), &request).await.unwrap();
     assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
     assert!(matches!(ask().await, CompileAnswer::Lost(cause) if cause.contains("it ended")));
     assert!(fs::read_dir(directory.path()).unwrap().next().is_none(), "it left its inputs");
@@ -89,7 +108,7 @@ async fn texts_are_answered_in_order_up_to_the_first_that_the_compiler_fails_on(
     let jar = directory.path().join("compiler.jar");
     let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, directory.path().to_owned(), 1);
     let (execution, request) = (environment(), CompileRequest::default());
-    let ask = async |texts: &[&str]| pool.compile_each(&execution, &request, ("/v", texts)).await.unwrap();
+    let ask = async |texts: &[&str]| pool.compile_each(bare(&execution), &request, ("/v", texts)).await.unwrap();
     let both = ask(&["a", "b"]).await;
     assert!(matches!(both[..], [CompileAnswer::Errors(_), CompileAnswer::Compiled { .. }]), "{both:?}");
     let before_it_broke = ask(&["c", "d", "e"]).await;
@@ -108,7 +127,7 @@ async fn one_that_had_its_requests_is_replaced() {
     let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, own.clone(), 1);
     let pool = Compilers { most_requests: 2, ..pool };
     for (started, alive) in [(1, 1), (1, 0), (2, 1), (2, 0), (3, 1)] {
-        let answer = pool.compile(&environment(), &CompileRequest::default()).await.unwrap();
+        let answer = pool.compile(bare(&environment()), &CompileRequest::default()).await.unwrap();
         assert!(matches!(answer, CompileAnswer::Compiled { .. }));
         let left = fs::read_dir(&own).unwrap().count();
         assert_eq!((engine.started().len(), left), (started, alive), "one that is replaced takes its inputs with it");
@@ -132,7 +151,8 @@ async fn one_that_is_silent_is_lost() {
     let pool = Compilers { patience: Duration::from_millis(1), ..pool };
     let (execution, request) = (environment(), CompileRequest::default());
     // The pool's usual patience would outlive this one.
-    let ask = async || tokio::time::timeout(REQUEST / 2, pool.compile(&execution, &request)).await.unwrap().unwrap();
+    let ask =
+        async || tokio::time::timeout(REQUEST / 2, pool.compile(bare(&execution), &request)).await.unwrap().unwrap();
     for _ in 0..2 {
         let answer = ask().await;
         assert!(matches!(&answer, CompileAnswer::Lost(cause) if cause.contains("took too long")), "{answer:?}");
@@ -163,11 +183,11 @@ async fn inputs_whose_files_are_gone_take_no_disk() {
     let (first, second) = (request("first"), request("second"));
     let execution = environment();
     for request in [&first, &second] {
-        pool.compile(&execution, request).await.unwrap();
+        pool.compile(bare(&execution), request).await.unwrap();
     }
     assert_eq!(linked(), ["first.jar", "second.jar"]);
     fs::remove_file(directory.path().join("first")).unwrap();
-    pool.compile(&execution, &second).await.unwrap();
+    pool.compile(bare(&execution), &second).await.unwrap();
     assert_eq!(linked(), ["second.jar"]);
 }
 
