@@ -3,6 +3,7 @@
 use std::pin::pin;
 
 use futures_util::{StreamExt as _, stream};
+use tokio::sync::Semaphore;
 
 use super::Context;
 use crate::error::{CommandError, ExitStatus, FailedRepository};
@@ -59,11 +60,15 @@ impl<'a> Failures<'a> {
         items: impl IntoIterator<Item = (&'i RepositoryName, I)>,
         work: impl AsyncFn(&'i RepositoryName, I) -> Result<T, CommandError>,
     ) -> Result<Vec<T>, CommandError> {
-        let (context, work) = (self.context, &work);
+        let free = Semaphore::new(most);
+        let (context, work, free) = (self.context, &work, &free);
         let each = items.into_iter().map(move |(repository, item)| async move {
+            // The semaphore is never closed.
+            let _one = free.acquire().await;
             (repository, context.until_interrupted(work(repository, item)).await)
         });
-        let mut each = pin!(stream::iter(each).buffered(most));
+        // A result that waits for its turn takes no place of another repository.
+        let mut each = pin!(stream::iter(each).buffered(usize::MAX));
         let mut all = Vec::new();
         while let Some((repository, done)) = each.next().await {
             all.extend(self.unless(repository, done)?);
@@ -172,5 +177,24 @@ mod tests {
         assert!(!failures.are_all());
         let verdict = failures.settle("tried", Ok(())).unwrap_err();
         assert!(matches!(verdict, CommandError::Repositories { failed: 1, total: 4, .. }), "{verdict:?}");
+    }
+
+    #[tokio::test]
+    async fn a_result_that_waits_for_its_turn_takes_no_place_of_another_repository() {
+        let directory = tempfile::tempdir().unwrap();
+        let context = Context::new(offline(directory.path()), EventSink::none(), Umask::take());
+        let names: Vec<RepositoryName> = ["o/a", "o/b", "o/c"].map(|name| name.parse().unwrap()).into();
+        let mut failures = Failures::new(names.len(), &context);
+        // The first and the last wait for each other, and the second ends before the last begins.
+        let both = Barrier::new(2);
+        let items = names.iter().enumerate().map(|(number, name)| (name, number));
+        let work = async |_: &RepositoryName, number: usize| {
+            if number != 1 {
+                both.wait().await;
+            }
+            Ok(number)
+        };
+        let done = tokio::time::timeout(Duration::from_secs(60), failures.at_once(2, items, work)).await;
+        assert_eq!(done.expect("the last has a place").unwrap(), [0, 1, 2]);
     }
 }

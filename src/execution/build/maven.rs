@@ -64,7 +64,8 @@ const GIT_FACTS: [(&str, &str); 26] = [
 /// Maven puts a project's `.mvn/jvm.config` before them. Its options may choose another collector, an initial heap above
 /// this limit, or be unknown to this JVM: the JVM would not start. No class that Maven makes depends on these.
 const JVM_OPTIONS: &str = "-Xms64m -Xmx1536m -XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockExperimentalVMOptions \
-                           -XX:-UseG1GC -XX:-UseParallelGC -XX:-UseZGC -XX:-UseShenandoahGC -XX:+UseSerialGC \
+                           -XX:-UseG1GC -XX:-UseParallelGC -XX:-UseParallelOldGC -XX:-UseConcMarkSweepGC \
+                           -XX:-UseParNewGC -XX:-UseZGC -XX:-UseShenandoahGC -XX:-UseEpsilonGC -XX:+UseSerialGC \
                            -XX:TieredStopAtLevel=1 -XX:ActiveProcessorCount=2 \
                            -Dfile.encoding=UTF-8 -Duser.language=en -Duser.country=US -Duser.timezone=UTC \
                            -Djava.awt.headless=true -Dorg.slf4j.simpleLogger.showThreadName=false";

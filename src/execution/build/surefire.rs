@@ -33,8 +33,8 @@ const WITH_VALUE: [&str; 7] = [
 /// Options whose value is a list of modules that the JVM must find to start.
 const NAME_MODULES: [&str; 2] = ["--add-modules", "--limit-modules"];
 
-/// Beginnings of modules that a development kit may have, and of words that stand for several.
-const FINDABLE: [&str; 5] = ["java.", "javafx.", "jdk.", "oracle.", "ALL-"];
+/// Beginnings of modules that the images' development kits have, and of words that stand for several.
+const FINDABLE: [&str; 3] = ["java.", "jdk.", "ALL-"];
 
 /// What Surefire replaces with the number of a forked JVM or its thread, which is 1 where there is one.
 const NUMBERS: [&str; 2] = ["${surefire.forkNumber}", "${surefire.threadNumber}"];

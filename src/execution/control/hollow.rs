@@ -3,7 +3,7 @@
 //!
 //! An empty body shows what the rest of a test does without it. Where the rest looks at what the body did, or where the method has
 //! to throw or to return something, an empty body fails for a reason of no interest. The further forms leave that reason out. None
-//! of them calls the project's code or an assertion.
+//! of them calls the project's code or an assertion, but for the constructor of the class that the annotation expects.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

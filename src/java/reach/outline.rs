@@ -54,7 +54,7 @@ pub(super) struct Item<'a> {
     pub(super) annotations: Vec<&'a str>,
     pub(super) is_static: bool,
     pub(super) is_private: bool,
-    /// Whether it has a value that is computed when its object or class is made. The body of a lambda is not.
+    /// Whether it has a value that is computed when its object or class is made.
     pub(super) has_value: bool,
     pub(super) has_body: bool,
 }
@@ -117,19 +117,16 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// Tells whether a value is code that runs only when somebody calls it: a lambda or a method reference.
-fn is_deferred(mut value: Node<'_>) -> bool {
+/// Returns the body of a lambda that is a field's value. It runs only when somebody calls it. The types around it, and what a
+/// method reference names, are linked when the value is made.
+fn deferred(mut value: Node<'_>) -> Option<Node<'_>> {
     loop {
-        let inner = match value.kind() {
-            "lambda_expression" | "method_reference" => return true,
-            "cast_expression" => value.child_by_field_name("value"),
-            "parenthesized_expression" => value.named_child(0),
-            _ => None,
+        value = match value.kind() {
+            "lambda_expression" => return value.child_by_field_name("body"),
+            "cast_expression" => value.child_by_field_name("value")?,
+            "parenthesized_expression" => value.named_child(0)?,
+            _ => return None,
         };
-        match inner {
-            Some(inner) => value = inner,
-            None => return false,
-        }
     }
 }
 
@@ -261,9 +258,15 @@ impl<'a> Walk<'a> {
         let index = self.outline.items.len();
         for declarator in declarators {
             let name = declarator.child_by_field_name("name").map(|name| self.text(name));
-            let has_value = declarator.child_by_field_name("value").is_some_and(|value| !is_deferred(value));
-            let ranges = vec![shared.clone(), declarator.byte_range()];
-            self.push(ItemKind::Field, name, ranges, (has_value, false), depth);
+            let value = declarator.child_by_field_name("value");
+            let body = value.and_then(deferred);
+            let end = body.map_or(declarator.end_byte(), |body| body.start_byte());
+            let ranges = vec![shared.clone(), declarator.start_byte()..end];
+            self.push(ItemKind::Field, name, ranges, (value.is_some(), false), depth);
+            // A member of the same name, which is reached only where the name is mentioned.
+            if let Some(body) = body {
+                self.push(ItemKind::Field, name, vec![body.byte_range()], (false, false), depth);
+            }
         }
         self.item = Some((index, depth));
     }

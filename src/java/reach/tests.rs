@@ -263,6 +263,8 @@ fn a_lambda_in_a_field_is_of_the_methods_that_mention_it() {
     static final Supplier<Object> MADE = () -> «aNew.make();
     private final Function<String, Object> cast = (Function<String, Object>) (text -> «bbad(text));
     Runnable reference = («cNew::run);
+    «hNew
+        typed = () -> 1;
     Object called = call(() -> «dbad());
     @RegisterExtension
     final BeforeEachCallback before = context -> «ebad();
@@ -281,7 +283,12 @@ fn a_lambda_in_a_field_is_of_the_methods_that_mention_it() {
     }
 }
 ",
-        &[("ATest", "one", "ade"), ("ATest", "two", "bde"), ("ATest", "three", "cdefg"), ("ATest", "trivial", "deg")],
+        &[
+            ("ATest", "one", "achde"),
+            ("ATest", "two", "bchde"),
+            ("ATest", "three", "chdefg"),
+            ("ATest", "trivial", "chdeg"),
+        ],
     );
 }
 

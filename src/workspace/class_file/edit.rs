@@ -109,6 +109,14 @@ struct Method<'a> {
 }
 
 impl<'a> Class<'a> {
+    /// Returns the constant of its own name.
+    fn this(&self) -> u16 {
+        match self.head {
+            [_, _, high, low, ..] => u16::from_be_bytes([*high, *low]),
+            _ => 0,
+        }
+    }
+
     fn read(bytes: &'a [u8]) -> Result<Self, ClassFileError> {
         let mut reader = Reader(bytes);
         if reader.u32()? != MAGIC {

@@ -26,6 +26,7 @@ fn agents_placeholders_and_what_the_sandbox_decides_are_left_out() {
         ("-Xmx1024M", "-Xmx1024M"),
         ("--add-opens java.base/java.lang=ALL-UNNAMED -Da", "--add-opens|java.base/java.lang=ALL-UNNAMED|-Da"),
         ("--add-modules g.main,java.sql --limit-modules=g.main -Da", "--add-modules|java.sql|-Da"),
+        ("--add-modules javafx.controls,java.sql -Da", "--add-modules|java.sql|-Da"),
         ("--add-modules=ALL-MODULE-PATH,g.main --add-modules g.main -Da", "--add-modules=ALL-MODULE-PATH|-Da"),
         ("-cp /evil -Da Main -jar x.jar", "-Da"),
         ("-Da=\n  1", "-Da="),

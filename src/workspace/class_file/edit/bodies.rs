@@ -53,7 +53,7 @@ struct OneTest {
 
 impl<'a> Bodies<'a> {
     pub(super) fn of(class: &Class<'a>) -> Self {
-        Self { stateful: Stateful::of(&class.constants), throws: BTreeMap::new(), one_test: None }
+        Self { stateful: Stateful::of(&class.constants, class.this()), throws: BTreeMap::new(), one_test: None }
     }
 
     /// Returns a method's new code. Except for [`Code::KeepsState`] it has no branches, so it needs no stack maps. It keeps the

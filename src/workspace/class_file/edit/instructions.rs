@@ -24,6 +24,8 @@ pub(super) const NEW: u8 = 0xbb;
 pub(super) struct Instruction<'a> {
     place: usize,
     bytes: &'a [u8],
+    /// The opcode behind it, if there is one.
+    pub(super) next: Option<u8>,
 }
 
 /// Code at other places.
@@ -177,7 +179,7 @@ fn decoded(code: &[u8]) -> Result<Vec<Instruction<'_>>, ClassFileError> {
     while !rest.0.is_empty() {
         let place = code.len() - rest.0.len();
         let bytes = rest.take(length(rest.0, place)?)?;
-        instructions.push(Instruction { place, bytes });
+        instructions.push(Instruction { place, bytes, next: rest.0.first().copied() });
     }
     Ok(instructions)
 }

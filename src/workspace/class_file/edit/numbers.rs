@@ -19,6 +19,8 @@ const SIPUSH: u8 = 0x11;
 const LDC: u8 = 0x12;
 const LDC_W: u8 = 0x13;
 const LDC2_W: u8 = 0x14;
+/// The message of a `NullPointerException` names a constant index, as in `prices[3]`, so the number before these stays.
+const ARRAY_LOADS: std::ops::RangeInclusive<u8> = 0x2e..=0x35;
 const INVOKESTATIC: u8 = 0xb8;
 const IXOR: u8 = 0x82;
 const LXOR: u8 = 0x83;
@@ -121,6 +123,14 @@ impl<'r> Numbers<'r> {
         added: &mut Added,
     ) -> Result<Option<Vec<u8>>, ClassFileError> {
         let operands = one.operands();
+        if one.next.is_some_and(|next| ARRAY_LOADS.contains(&next)) {
+            match (one.opcode(), operands) {
+                (LDC, [index]) => _ = self.of_method[0].insert(u16::from(*index)),
+                (LDC_W, _) => _ = self.of_method[0].insert(one.constant()),
+                _ => {}
+            }
+            return Ok(None);
+        }
         Ok(match (one.opcode(), operands) {
             // iconst_m1 to iconst_5
             (opcode @ 0x02..=0x08, _) => Some(self.byte(opcode.cast_signed() - 3)),

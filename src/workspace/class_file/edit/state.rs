@@ -46,6 +46,8 @@ const NEVER: [&str; 8] = ["await", "exit", "gc", "load", "loadLibrary", "runFina
 /// The constants of a class, as far as calls and fields are named by them.
 pub(super) struct Stateful<'a> {
     constants: Vec<Constant<'a>>,
+    /// The constant of the class's own name.
+    this: u16,
     known: KnownAttributes,
 }
 
@@ -57,8 +59,8 @@ struct Member<'a> {
 }
 
 impl<'a> Stateful<'a> {
-    pub(super) fn of(constants: &[Constant<'a>]) -> Self {
-        Self { constants: constants.to_vec(), known: KnownAttributes::of(constants) }
+    pub(super) fn of(constants: &[Constant<'a>], this: u16) -> Self {
+        Self { constants: constants.to_vec(), this, known: KnownAttributes::of(constants) }
     }
 
     /// Returns a method's code with nothing but what it writes down. `end` stands in place of each return of nothing.
@@ -92,7 +94,9 @@ impl<'a> Stateful<'a> {
             // getstatic, putstatic: they may initialise a class
             opcode @ 0xb2..=0xb3 => {
                 let member = self.member(one.constant())?;
-                let is_kept = is_own(member.class) || FLAGS.contains(&member.class);
+                // Another class of the file may not be initialised yet, and its initialiser may call anything.
+                let is_this = self.class(self.this).is_ok_and(|this| this == member.class);
+                let is_kept = (is_own(member.class) && is_this) || FLAGS.contains(&member.class);
                 (!is_kept).then(|| without(opcode == 0xb3, false, &member))
             }
             // getfield, putfield

@@ -225,6 +225,17 @@ fn numbers_are_computed_from_others() {
 }
 
 #[test]
+fn the_constant_index_of_an_array_read_stays() {
+    // aconst_null, iconst_3, iaload, pop, return; then without the read
+    for (instructions, stays) in [([0x01, 0x06, 0x2e, 0x57, 0xb1], true), ([0x01, 0x06, 0x57, 0x57, 0xb1], false)] {
+        for seed in 0..20 {
+            let other = rebuilt(&class(&code(&instructions, &[], &[])), &mut ChaCha8Rng::seed_from_u64(seed)).unwrap();
+            assert_eq!(code_of(&other)[8..].contains(&0x82), !stays, "{seed}");
+        }
+    }
+}
+
+#[test]
 fn a_class_without_room_for_constants_is_refused() {
     let mut bytes = MAGIC.to_be_bytes().to_vec();
     bytes.extend([0, 0, 0, 52]);

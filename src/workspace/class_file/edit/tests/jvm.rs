@@ -61,6 +61,12 @@ public class Sample {
         System.out.println(handled(0) + " " + handled(3) + Arrays.toString(TABLE) + Arrays.toString(flags(words.length == 0)));
         System.out.println(new Sample().wide + (char) ('a' + 1) + (byte) 200 + (short) 70000);
         byte narrow = 127; narrow++; narrow -= 1; narrow += 100;
+        try {
+            Object[][] rows = new Object[4][];
+            rows[3][1].hashCode();
+        } catch (NullPointerException thrown) {
+            System.out.println(thrown.getMessage());
+        }
         System.out.println(narrow + " " + Double.doubleToRawLongBits(TABLE[2]) + " " + Math.round(350 * (100 - 3) / 100.0));
     }
 }
