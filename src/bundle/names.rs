@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::description::{IMAGE_NAME, ImageReference};
+use super::description::{IMAGE_NAME, ImageReference, MOST_DESCRIPTION_BYTES};
 use super::layout::Layout;
 use super::{BundleError, Description};
 use crate::digest::Digest;
@@ -46,7 +46,11 @@ pub fn check(layout: &Layout, description: &Description, index: &[u8]) -> Result
             |digest: &Digest| malformed(format!("image of {repository} names blob {digest}, which is not listed"));
         let size = |digest: &Digest| description.blobs().get(digest).copied().ok_or_else(|| unlisted(digest));
         for image in [&built.image].into_iter().chain(&built.agent) {
-            let bytes = layout.read_blob(&image.manifest_digest, size(&image.manifest_digest)?)?;
+            let length = size(&image.manifest_digest)?;
+            if length > MOST_DESCRIPTION_BYTES {
+                return Err(malformed(format!("manifest {} has {length} bytes", image.manifest_digest)));
+            }
+            let bytes = layout.read_blob(&image.manifest_digest, length)?;
             let manifest: ManifestFile = serde_json::from_slice(&bytes)
                 .map_err(|error| malformed(format!("manifest of an image of {repository}: {error}")))?;
             let layers = image.layers.iter().map(|layer| layer.digest);

@@ -260,6 +260,16 @@ fn sources(
         CommandError::from(BundleError::LackingSources { name, repository, reason })
     };
     let earlier = objects::taken(&path).map_err(|error| failed(error.to_string()))?;
+    let (mut own, mut of_base) = (Vec::new(), false);
+    for blob in &content.sources {
+        match layout.has(&blob.digest)? {
+            true => own.push(blob),
+            // The base of an incremental bundle should have brought those that are missing here.
+            false => of_base |= !earlier.contains(&blob.digest),
+        }
+    }
+    let own_digests: Vec<Digest> = own.iter().map(|blob| blob.digest).collect();
+    let note = || objects::note_taken(&path, own_digests.iter().copied()).map_err(|error| failed(error.to_string()));
     // Directories tell what they lack. Files' contents may be missing where the sources were made, so their absence says nothing
     // once all sources were taken.
     let all_taken = content.sources.iter().all(|blob| earlier.contains(&blob.digest));
@@ -271,15 +281,7 @@ fn sources(
         && content.revisions.iter().all(|revision| objects::is_complete(&git, revision))
         && (all_taken || gap(&git).is_none())
     {
-        return Ok(());
-    }
-    let (mut own, mut of_base) = (Vec::new(), false);
-    for blob in &content.sources {
-        match layout.has(&blob.digest)? {
-            true => own.push(blob),
-            // The base of an incremental bundle should have brought those that are missing here.
-            false => of_base |= !earlier.contains(&blob.digest),
-        }
+        return Ok(note()?);
     }
     let mut streams: Vec<Box<dyn Read>> = Vec::new();
     for blob in own {
@@ -295,8 +297,7 @@ fn sources(
     if let Some(reason) = gap(&git).filter(|_| of_base) {
         return Err(lacking(reason));
     }
-    let all = content.sources.iter().map(|blob| blob.digest);
-    Ok(objects::note_taken(&path, all).map_err(|error| failed(error.to_string()))?)
+    Ok(note()?)
 }
 
 /// Gives the runner's jar the time that class archives refer to, if this import brought the jar.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::import::import;
-use super::unpack::{Chosen, UnpackRequest, archive_of};
+use super::unpack::{Chosen, UnpackRequest, archive_of, holder_of};
 use crate::agent::AgentError;
 use crate::application::Context;
 use crate::application::agents::{TaskImage, load_image, with_workspace};
@@ -24,6 +24,9 @@ use crate::task::RepositoryName;
 /// the engine.
 pub async fn load(request: &UnpackRequest, context: &Context) -> Result<Vec<TaskImage>, CommandError> {
     let (opened, chosen) = request.open(context)?;
+    for chosen in &chosen {
+        holder_of(&opened, chosen)?;
+    }
     if context.options.dry_run {
         context.events.message(format!("would load {}", counted(chosen.len(), "image", "images")));
         return Ok(Vec::new());

@@ -169,7 +169,7 @@ pub(in crate::application) async fn unpack_one(
 }
 
 /// Returns the bundle, or one that it is based on, that has a task's workspace.
-fn holder_of<'a>(opened: &'a Opened, chosen: &Chosen) -> Result<&'a Layout, BundleError> {
+pub(super) fn holder_of<'a>(opened: &'a Opened, chosen: &Chosen) -> Result<&'a Layout, BundleError> {
     opened.holder(&chosen.packed.archive)?.ok_or_else(|| BundleError::LackingWorkspace {
         name: opened.layout.name().to_owned(),
         task: chosen.task.clone(),

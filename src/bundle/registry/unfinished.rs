@@ -79,7 +79,12 @@ impl<'a> Unfinished<'a> {
 
     /// Checks that there is space for what is missing. Returns its bytes.
     pub(super) fn check_space(&self, missing: &[Named]) -> Result<u64, RegistryError> {
-        let needed = missing.iter().map(|blob| u128::from(blob.size)).sum::<u128>();
+        // What an earlier attempt left is on the disk already; a file that is not shorter is begun anew.
+        let rest = |blob: &Named| match fs::metadata(self.partial(&blob.digest)).map_or(0, |found| found.len()) {
+            there if there < blob.size => blob.size - there,
+            _ => blob.size,
+        };
+        let needed = missing.iter().map(|blob| u128::from(rest(blob))).sum::<u128>();
         let found = rustix::fs::statvfs(&self.directory).map_err(|error| self.failed(error.into()))?;
         let free = u128::from(found.f_bavail) * u128::from(found.f_frsize);
         let whole = |bytes: u128| u64::try_from(bytes).unwrap_or(u64::MAX);
