@@ -14,7 +14,7 @@
 //!    [`sample`] — the project of `demo` and of tests.
 //!
 //! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
-//! [`umask`], [`digest`] and [`canonical_json`]. Above them, [`garbage`] finds unused bytes.
+//! [`umask`], `member` (names in tar archives), [`digest`] and [`canonical_json`]. Above them, [`garbage`] finds unused bytes.
 
 pub mod agent;
 pub mod application;
@@ -38,6 +38,7 @@ pub mod image;
 pub mod java;
 pub mod lock;
 pub mod manifest;
+mod member;
 pub mod metrics;
 pub mod outcome;
 pub mod output;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::digest::Digest;
 use crate::image::recipe::MAVEN_REPOSITORY;
+use crate::member::Described;
 use crate::workspace::pom::{DeclaredLicense, PomFacts};
 
 /// How far a POM's parents are followed.
@@ -51,9 +52,15 @@ impl Licenses {
     /// I/O errors, also for a damaged layer.
     pub fn add_layer(&mut self, layer: impl Read, most: u64, wanted: &BTreeMap<String, Digest>) -> io::Result<()> {
         let unpacked = flate2::read::MultiGzDecoder::new(io::BufReader::new(layer)).take(most);
-        for member in tar::Archive::new(unpacked).entries()? {
-            let member = member?;
-            let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
+        let mut described = Described::default();
+        for member in tar::Archive::new(unpacked).entries()?.raw(true) {
+            let mut member = member?;
+            if described.take_from(&mut member)? {
+                continue;
+            }
+            let Described { path, .. } = std::mem::take(&mut described);
+            let path = path.unwrap_or_else(|| member.path_bytes().into_owned());
+            let path = String::from_utf8_lossy(&path).into_owned();
             let below = path.strip_prefix(MAVEN_REPOSITORY).and_then(|rest| rest.strip_prefix('/'));
             let Some((below, digest)) = below.and_then(|below| wanted.get_key_value(below)) else { continue };
             let mut bytes = Vec::new();

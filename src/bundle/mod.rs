@@ -237,13 +237,13 @@ impl Failure for BundleError {
                 "get the bundle or the file of allowed signers again from its maker; `--unsigned` ignores the signature"
             }
             Self::OtherTask { .. } => {
-                "import into another `--data-dir`, or pass `--replace` to take the bundle's version"
+                "name another `--data-dir`, or run `bundle import --replace` to take the bundle's version"
             }
             Self::OtherAudience { needed, .. } => {
                 return Some(format!("get one that `bundle create --audience {needed}` made of these tasks"));
             }
             Self::OtherImage { .. } => {
-                "import into another `--data-dir`, or pass `--replace` to take the bundle's image"
+                "name another `--data-dir`, or run `bundle import --replace` to take the bundle's image"
             }
             Self::Run { .. } => "name finished runs of the bundle's tasks; `runs list` shows what there is",
             Self::OtherRun { .. } => "remove that run with `runs remove`, or import into another `--data-dir`",

@@ -71,10 +71,7 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
     }
     if arguments.load {
         let loaded = match arguments.bundle.request(&selector) {
-            Some(request) => {
-                let results = block_on(context, load::load(&request, context))?;
-                Partial { results, verdict: Ok(()) }
-            }
+            Some(request) => block_on(context, load::load(&request, context))?,
             None => block_on(context, agents::load(&selector, context))?,
         };
         for loaded in loaded.results {

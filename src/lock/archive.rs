@@ -15,6 +15,7 @@ use super::{LockFile, LockFileError, RepositoryLock, ToolchainLock};
 use crate::artifact::store::{Store, StoreError};
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
+use crate::member::Described;
 use crate::task::RepositoryName;
 
 /// Version of the archive's schema.
@@ -28,8 +29,6 @@ const MAX_TEXT: u64 = 64 << 20;
 const MAX_BLOB: u64 = 4 << 30;
 /// Largest number of members.
 const MAX_MEMBERS: usize = 500_000;
-/// Largest member that only describes the next one.
-const MAX_NAME: u64 = 64 << 10;
 
 /// Limits on memory while an archive is read.
 struct Limits {
@@ -179,19 +178,19 @@ impl LockArchive {
         let malformed = |reason: String| LockArchiveError::Malformed { name: name.to_owned(), reason };
         let mut texts: BTreeMap<String, String> = BTreeMap::new();
         let mut text_bytes = 0;
-        let mut described = None;
+        let mut described = Described::default();
         let mut archive = tar::Archive::new(reader);
-        // Long names are read here, because the library would read a name of any length into memory.
         for (number, member) in archive.entries().map_err(io)?.raw(true).enumerate() {
             if number >= MAX_MEMBERS {
                 return Err(malformed(format!("it has more than {MAX_MEMBERS} members")));
             }
-            let mut member = member.map_err(|error| malformed(error.to_string()))?;
-            if let Some(path) = name_of_next(&mut member).map_err(malformed)? {
-                described = path.or(described);
+            let damaged = |error: io::Error| malformed(error.to_string());
+            let mut member = member.map_err(damaged)?;
+            if described.take_from(&mut member).map_err(damaged)? {
                 continue;
             }
-            let path = described.take().unwrap_or_else(|| member.header().path_bytes().into_owned());
+            let Described { path, .. } = std::mem::take(&mut described);
+            let path = path.unwrap_or_else(|| member.header().path_bytes().into_owned());
             let path = String::from_utf8_lossy(&path).into_owned();
             if member.header().entry_type() != tar::EntryType::Regular {
                 return Err(malformed(format!("`{path}` is no regular file")));
@@ -252,43 +251,6 @@ impl LockArchive {
             Some(digest) => Err(malformed(format!("blob {digest}, which its locks name, is missing"))),
             None => Ok(archive),
         }
-    }
-}
-
-/// Reads a member that only describes the next one, and returns the next one's name if it contains that. `None` for
-/// other members, which are not read.
-fn name_of_next<R: Read>(member: &mut tar::Entry<'_, R>) -> Result<Option<Option<Vec<u8>>>, String> {
-    let kind = member.header().entry_type();
-    if !matches!(kind, tar::EntryType::GNULongName | tar::EntryType::XHeader | tar::EntryType::XGlobalHeader) {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    member.take(MAX_NAME + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MAX_NAME {
-        return Err("a name in it is too long".to_owned());
-    }
-    match kind {
-        tar::EntryType::GNULongName => {
-            while bytes.last() == Some(&0) {
-                bytes.pop();
-            }
-            Ok(Some(Some(bytes)))
-        }
-        tar::EntryType::XHeader => {
-            let mut path = None;
-            for record in tar::PaxExtensions::new(&bytes) {
-                let record = record.map_err(|error| error.to_string())?;
-                match record.key_bytes() {
-                    b"path" => path = Some(record.value_bytes().to_vec()),
-                    key if key == b"size" || key.starts_with(b"GNU.sparse") => {
-                        return Err("it holds a sparse or oversized file".to_owned());
-                    }
-                    _ => {}
-                }
-            }
-            Ok(Some(path))
-        }
-        _ => Ok(Some(None)),
     }
 }
 

@@ -358,5 +358,8 @@ fn a_bundle_for_agents_has_the_limits_of_its_repositories() {
         "--bundle",
         bundle.to_str().unwrap(),
     ]);
-    assert!(said.starts_with("exit 0\n") && said.contains("would load 5 images"), "{said}");
+    assert!(said.starts_with("exit 2\n") && said.contains("has no image for agents of"), "{said}");
+    let line = CommandLine::new();
+    line.run(&["workspace", "--limit", "1", "--load", "--unsigned", "--bundle", bundle.to_str().unwrap()]);
+    assert!(line.files().iter().all(|file| !file.contains("images/")), "nothing was imported: {:?}", line.files());
 }

@@ -1,11 +1,12 @@
 //! What importing any bundle reads of it, checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Opened;
 use crate::artifact::store::Store;
 use crate::bundle::{BundleError, Layout, names};
 use crate::digest::Digest;
+use crate::error::CommandError;
 use crate::image::{BuiltImage, LayerRecord};
 use crate::task::RepositoryName;
 
@@ -31,6 +32,23 @@ impl Opened {
         let built = names::image(&self.layout, &self.description, name, record)?;
         self.require(built.blobs(), &format!("image of {name}"))?;
         Ok(built)
+    }
+
+    /// Checks that there is an image for agents of each of these repositories.
+    ///
+    /// # Errors
+    /// [`CommandError::Usage`] if one is missing; errors of its record.
+    pub(super) fn check_agents<'a>(
+        &self,
+        repositories: impl Iterator<Item = &'a RepositoryName>,
+    ) -> Result<(), CommandError> {
+        let needed: BTreeSet<&RepositoryName> = repositories.collect();
+        for (repository, record) in self.description.images().filter(|(repository, _)| needed.contains(repository)) {
+            if self.image(repository, record)?.agent.is_none() {
+                return Err(lacks_agent(repository));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the records of layers.
@@ -96,5 +114,13 @@ impl Opened {
 
     fn lacking(&self, count: usize, first: Digest) -> BundleError {
         BundleError::Lacking { name: self.layout.name().to_owned(), count, first }
+    }
+}
+
+/// Returns the error that a bundle has no image for agents of a repository.
+pub(super) fn lacks_agent(repository: &RepositoryName) -> CommandError {
+    CommandError::Usage {
+        message: format!("the bundle has no image for agents of {repository}"),
+        hint: "whoever makes it needs `lock --agent` and `build-images --agent` before".to_owned(),
     }
 }

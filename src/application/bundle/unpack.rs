@@ -136,7 +136,7 @@ pub async fn collect_one(
 ) -> Result<(Target, Collected), CommandError> {
     let spool = Spool::create(&context.data_dir()?.temporary()).map_err(AgentError::Io)?;
     let start = spool.path().join("workspace");
-    let Unpacked { facts, commit, .. } = unpack_one(request, &start, context).await?;
+    let Unpacked { facts, commit, .. } = unpack_one(request, &start, false, context).await?;
     let work = blocking(move || {
         let repository = Repository::open(facts.repository.clone(), &start.join(PROJECT))?;
         let target = Target::from(facts);
@@ -146,16 +146,20 @@ pub async fn collect_one(
     context.until_interrupted(work).await
 }
 
-/// Writes the workspace of the one selected task to a new directory.
+/// Writes the workspace of the one selected task to a new directory. `for_container` tells whether its image for agents is needed.
 ///
 /// # Errors
-/// As [`write()`]; [`CommandError::Usage`] for several tasks.
+/// As [`write()`]; [`CommandError::Usage`] for several tasks, and without an image that is needed.
 pub(in crate::application) async fn unpack_one(
     request: &UnpackRequest,
     output: &Path,
+    for_container: bool,
     context: &Context,
 ) -> Result<Unpacked, CommandError> {
     let (opened, chosen) = request.open(context)?;
+    if for_container {
+        opened.check_agents(chosen.iter().map(|chosen| &chosen.repository))?;
+    }
     let chosen = one(chosen)?;
     let (archive, output) = (archive_of(&opened, &chosen)?, output.to_owned());
     let work = blocking(move || {

@@ -64,7 +64,7 @@ impl Opening {
 
     async fn of_bundle(request: &UnpackRequest, workbench: &Workbench<'_>, spool: &Path) -> Result<Self, CommandError> {
         let directory = spool.join("workspace");
-        let Unpacked { facts, limits, .. } = unpack_one(request, &directory, workbench.context).await?;
+        let Unpacked { facts, limits, .. } = unpack_one(request, &directory, true, workbench.context).await?;
         import(&request.import(), workbench.context).await?;
         let repository = facts.repository.clone();
         let (jdk, image) = agent_image(&repository, workbench)?;

@@ -1,6 +1,8 @@
 //! Fetches manifests, with a bound on their size. The client of registries reads an answer whole before anybody can look at its
 //! size, so this file asks for manifests itself, with the client's token.
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use oci_client::errors::OciDistributionError;
 use oci_client::secrets::RegistryAuth;
@@ -8,7 +10,7 @@ use oci_client::{Reference, RegistryOperation};
 use reqwest::StatusCode;
 use reqwest::header::ACCEPT;
 
-use super::{Registry, RegistryError, SILENCE, shown};
+use super::{Registry, RegistryError, SILENCE, SLOWEST, shown};
 use crate::digest::Digest;
 
 /// The most bytes that are read of a registry's words about an error.
@@ -26,6 +28,7 @@ impl Registry {
     pub(super) async fn manifest(&self, at: &Reference, kinds: &[&str], most: u64) -> Result<Vec<u8>, RegistryError> {
         let named = at.digest().or(at.tag()).unwrap_or_default();
         let too_large = || RegistryError::TooLarge { reference: self.name(), what: shown(named), limit: most };
+        let limit = SILENCE + Duration::from_secs(most / SLOWEST);
         let read = async {
             let answer = match self.ask(at, kinds, false).await? {
                 refused if refused.status() == StatusCode::UNAUTHORIZED => {
@@ -53,7 +56,7 @@ impl Registry {
             Ok((bytes, said))
         };
         let (bytes, said) =
-            tokio::time::timeout(SILENCE, read).await.unwrap_or_else(|_| Err(self.silent(SILENCE, DOING)))?;
+            tokio::time::timeout(limit, read).await.unwrap_or_else(|_| Err(self.silent(limit, DOING)))?;
         let found = Digest::of(&bytes).to_string();
         // What is asked for by a tag may have the digest of the header.
         let said = said.filter(|said| said.parse::<Digest>().is_ok());

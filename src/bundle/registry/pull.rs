@@ -181,7 +181,10 @@ impl Registry {
                 let asking = async {
                     match self.client.pull_blob_stream_partial(&self.reference, &descriptor, start, None).await {
                         // It has no part of a blob to give, or fewer bytes than are here.
-                        Err(OciDistributionError::ServerError { .. } | OciDistributionError::RegistryError { .. }) => {
+                        Err(
+                            OciDistributionError::ServerError { code: 400 | 405 | 416 | 501, .. }
+                            | OciDistributionError::RegistryError { .. },
+                        ) => {
                             let whole = self.client.pull_blob_stream(&self.reference, &descriptor).await?;
                             Ok(BlobResponse::Full(whole))
                         }

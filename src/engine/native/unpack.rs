@@ -11,6 +11,7 @@ use tar::EntryType;
 
 use super::super::init::tree::{Destination, StepError};
 use crate::digest::{Digest, HashingWriter};
+use crate::member::Described;
 
 /// Beginning of whiteouts in the image specification.
 const WHITEOUT: &[u8] = b".wh.";
@@ -42,9 +43,15 @@ pub(super) fn unpack(layer: Box<dyn Read>, into: &Path) -> io::Result<Digest> {
 
 fn unpack_entries(layer: &mut dyn Read, mut destination: Destination, root: &Path) -> io::Result<()> {
     let mut archive = tar::Archive::new(layer);
-    for entry in archive.entries()? {
+    let mut described = Described::default();
+    for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
-        let path = entry.path()?.into_owned();
+        if described.take_from(&mut entry)? {
+            continue;
+        }
+        let Described { path, link } = std::mem::take(&mut described);
+        let path = PathBuf::from(OsString::from_vec(path.unwrap_or_else(|| entry.path_bytes().into_owned())));
+        let link = || link.or_else(|| Some(entry.link_name_bytes()?.into_owned())).unwrap_or_default();
         if path.components().all(|part| part == std::path::Component::CurDir) {
             continue;
         }
@@ -64,14 +71,11 @@ fn unpack_entries(layer: &mut dyn Read, mut destination: Destination, root: &Pat
                 Some(Whiteout::Below(path)) => make_opaque(&mut destination, root, &path, times)?,
             },
             EntryType::Symlink => {
-                let target = entry.link_name_bytes().unwrap_or_default();
-                destination.link(&path, OsStr::from_bytes(&target), &times).map_err(of_step)?;
+                destination.link(&path, &OsString::from_vec(link()), &times).map_err(of_step)?;
             }
             EntryType::Link => {
-                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
-                destination.hard_link(&path, Path::new(&OsString::from_vec(target))).map_err(of_step)?;
+                destination.hard_link(&path, Path::new(&OsString::from_vec(link()))).map_err(of_step)?;
             }
-            EntryType::XGlobalHeader => {}
             other => {
                 let text = format!("`{}` is of kind {other:?}, which images of ours never hold", path.display());
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));

@@ -41,7 +41,7 @@ pub struct OneSample {
     /// Share of these tasks that it resolves, percent. If every sample was judged everywhere, the mean over samples is
     /// `pass_percent` for `k` of 1.
     pub resolved_percent: Option<f64>,
-    /// Its Success% over the tasks that all samples were scored on.
+    /// Its Success% over the tasks that all samples were scored on. Methods that could not be judged do not count.
     pub success_percent: Option<f64>,
 }
 

@@ -202,6 +202,12 @@ async fn a_blob_goes_on_where_the_registry_stopped() {
     put(&CONTENT[..9]);
     plain.fetch(CONTENT, &output).await.unwrap();
     assert_eq!(there(&output), whole);
+    // A registry that has a fault is not asked for the whole blob: what is here stays for later.
+    let faulty = Server::start(|_| answer("503 Service Unavailable", b"")).await;
+    put(&CONTENT[..9]);
+    faulty.fetch(CONTENT, &output).await.unwrap_err();
+    assert_eq!(there(&output), BTreeMap::from([(part.clone(), CONTENT[..9].to_vec())]));
+    assert!(faulty.requests().iter().all(|request| request.contains("\r\nrange: bytes=9-\r\n")));
     let refusing = Server::start(|request| match request.contains("\r\nrange: ") {
         true => answer("416 Range Not Satisfiable", b""),
         false => answer("200 OK", CONTENT),

@@ -145,7 +145,7 @@
     return make("div", { class: "panel" }, make("h3", {}, standing.track),
       body.length ? make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "ranking, " + standing.track }, made) : make("p", { class: "muted" }, "No model has this value."),
       make("p", { class: "note" }, note + readingNotes[reading] + (known(at) ? ` Dashed line: the developers' tests (gold), ${shown(at)} %.` : "")),
-      rows.some(({ row }) => row.samples) ? make("p", { class: "note" }, "A model with several samples has their mean, over the tasks that all of them have. pass@k: the estimated share of tasks that one of k samples resolves, with every target method a Success.") : null,
+      rows.some(({ row }) => row.samples) ? make("p", { class: "note" }, "A model with several samples has their mean. Success, outcomes, cost and pass@k are over the tasks that all samples have. Coverage and mutation are means of each sample's own, and gold's are those beside the first sample. An unfolded row is over all tasks of its sample. pass@k: the estimated share of tasks that one of k samples resolves, with every target method a Success.") : null,
       published.length ? make("p", { class: "note" }, "Rows marked published: values of the published leaderboard over its own tasks, not measured here. They have no rank, interval, significance, clean or strict success, certified tasks or cost. Their coverage and mutation score are over methods that pass on new code, as CovOnPass and MutOnPass in All figures.") : null,
       certified ? leftOut(standing) : null,
       rows.length > 1 ? matrix(standing, reading, rows.map(({ row }) => row)) : null);
@@ -161,7 +161,7 @@
   function leftOut(standing) {
     const excluded = page.certified.excluded.filter(one => tracks.get(one.task) === standing.track);
     const tasks = excluded.filter(one => !one.method).length;
-    const counted = standing.rows.find(row => row.certified);
+    const counted = standing.rows.find(row => row.certified && !row.samples) || standing.rows.find(row => row.certified);
     const left = counted ? `${number(counted.certified.tasks, "certified task", "certified tasks")}, ${number(counted.certified.methods, "method", "methods")}` : "No certified task";
     const said = `${left}, by the validation ${page.certified.validation}. `;
     if (!excluded.length) return make("p", { class: "note" }, said + "Nothing is left out.");

@@ -104,22 +104,24 @@ impl<'a> Rows<'a> {
         let mut rows = Vec::new();
         let mut rates: Vec<Vec<(usize, Rates<'a>)>> = READINGS.iter().map(|_| Vec::new()).collect();
         for entry in entries {
-            let (place, places) = match entry {
-                Entry::Model(place) => (*place, vec![*place]),
-                // A model stands under the place of its first sample.
-                Entry::Samples(_, places) => (places[0], places.clone()),
-            };
-            let row = match entry {
-                Entry::Model(place) => self.row(*place),
-                Entry::Samples(model, places) => self.sampled(model, places),
-            };
-            let Some(row) = row else { continue };
-            for (reading, rates) in READINGS.iter().zip(&mut rates) {
-                if !row["readings"][reading.name].is_null() {
-                    rates.push((place, self.rates(&places, &reading.succeeds, &Excluded::new())));
+            let found: Vec<(Vec<usize>, Option<Value>)> = match entry {
+                Entry::Model(place) => vec![(vec![*place], self.row(*place))],
+                Entry::Samples(model, places) if model.tracks.contains_key(&self.track) => {
+                    vec![(places.clone(), self.sampled(model, places))]
                 }
+                // Samples without a common task have no mean, and stand each for itself.
+                Entry::Samples(_, places) => places.iter().map(|place| (vec![*place], self.row(*place))).collect(),
+            };
+            for (places, row) in found {
+                let Some(row) = row else { continue };
+                for (reading, rates) in READINGS.iter().zip(&mut rates) {
+                    if !row["readings"][reading.name].is_null() {
+                        // A model stands under the place of its first sample.
+                        rates.push((places[0], self.rates(&places, &reading.succeeds, &Excluded::new())));
+                    }
+                }
+                rows.push(row);
             }
-            rows.push(row);
         }
         let pairs: BTreeMap<&str, Vec<Pair>> =
             READINGS.iter().zip(&rates).map(|(reading, rates)| (reading.name, pairs(rates))).collect();
@@ -225,10 +227,10 @@ impl<'a> Rows<'a> {
         Some(json!({ "tasks": figures[0].tasks, "methods": figures[0].methods, "readings": readings }))
     }
 
-    /// Returns the mean known cost of a submission, and the number of tasks with one.
+    /// Returns the mean known cost of a submission to the tasks that all these samples have, and the number of tasks with one.
     fn cost(&self, places: &[usize]) -> (Option<f64>, usize) {
-        let models = places.iter().filter_map(|place| self.models.get(*place));
-        let tasks = models.flat_map(|model| &model.tasks).filter(|one| one.task.track == self.track);
+        let models: Vec<&ScoredModel> = places.iter().filter_map(|place| self.models.get(*place)).collect();
+        let tasks = shared(&models).into_values().flatten().filter(|one| one.task.track == self.track);
         let costs: Vec<(&TaskId, f64)> =
             tasks.filter_map(|one| Some((&one.task.id, one.submission.as_ref()?.cost_usd?))).collect();
         let with_cost: BTreeSet<&TaskId> = costs.iter().map(|(task, _)| *task).collect();

@@ -4,8 +4,8 @@ use super::script::script_json;
 use super::standing::standings;
 use super::*;
 use crate::outcome::Outcome;
-use crate::report::score::figures;
 use crate::report::score::tests::fixture::{Fixture, Ran};
+use crate::report::score::{ScoreReport, ScoredModel, figures, samples_of_runs, take_as_samples};
 use crate::task::Track;
 
 #[test]
@@ -167,4 +167,31 @@ fn a_model_with_samples_has_one_row_with_their_mean() {
     let pairs: Vec<Value> =
         pairs.iter().map(|pair| json!([pair["one"], pair["other"], pair["difference"], pair["tasks"]])).collect();
     assert_eq!(pairs, [json!([0, 2, 75.0, 2])], "samples do not compete with each other");
+}
+
+/// Two runs of one model without a common task have no mean, and stay in the ranking.
+#[test]
+fn samples_without_a_common_task_stand_each_for_itself() {
+    let update = |id| (id, "a/one", Track::TestUpdate, "2024-01-01", &["T#a"][..]);
+    let run = |id: &str, task, passes: bool| {
+        let mut run = Fixture::new(&["m"], &[update(task)]);
+        if passes {
+            run.hands_in("m", task, None);
+            run.runs("m", task, &[Ran { new: &[Outcome::Pass; 2], old: &[], covered: None, killed: None }]);
+        }
+        let mut models = run.read(true);
+        models[0].run_id = id.to_owned();
+        models
+    };
+    let of = |models: &mut Vec<ScoredModel>| {
+        take_as_samples(models);
+        let report = ScoreReport { samples: samples_of_runs(models), ..figures(models) };
+        let standing = standings(&report, models).remove(0);
+        let said = |row: &Value| json!([row["run"], row["model"], row["readings"]["paper"]["percent"]]);
+        standing["rows"].as_array().unwrap().iter().map(said).collect::<Vec<_>>()
+    };
+    let mut apart = [run("r1", "t1", true), run("r2", "t2", false)].concat();
+    assert_eq!(of(&mut apart), [json!([0, null, 100.0]), json!([1, null, 0.0])]);
+    let mut together = [run("r1", "t1", true), run("r2", "t1", false)].concat();
+    assert_eq!(of(&mut together), [json!([0, "m", 50.0])]);
 }
