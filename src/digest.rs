@@ -25,6 +25,12 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Returns its first bytes as a number, which may seed random ones.
+    pub fn first_bytes(&self) -> u64 {
+        // A u64 has sixteen hexadecimal digits.
+        u64::from_str_radix(&self.hex()[..16], 16).unwrap_or_default()
+    }
+
     /// Returns the 64 hexadecimal digits without the algorithm's name.
     pub fn hex(&self) -> String {
         encode_hex(&self.0)

@@ -24,8 +24,10 @@ pub struct Options {
     pub engine: EngineChoice,
     /// Whether an engine that can't enforce every limit is refused.
     pub strict_isolation: bool,
-    /// The most jobs at once.
+    /// The most jobs at once on this machine.
     pub jobs: NonZeroUsize,
+    /// The same for every machine; `None` where each machine has as many as it can.
+    pub asked_jobs: Option<NonZeroUsize>,
     /// The data directory; it may not exist yet.
     pub data_dir: PathBuf,
     /// The most bytes that the data directory may take on its disk; `None` for no limit.
@@ -172,6 +174,7 @@ pub(super) mod tests {
             engine: EngineChoice::Native,
             strict_isolation: false,
             jobs: NonZeroUsize::MIN,
+            asked_jobs: None,
             data_dir: data_dir.to_owned(),
             max_disk: None,
             git_mirror: None,

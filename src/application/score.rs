@@ -158,9 +158,8 @@ pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<O
         context.events.message(format!("removed the Markdown fences around {number}"));
     }
     tell(&predictions, context);
-    // These are the same in every shard of the selection.
     let decided = digest_of(request, &selected, &predictions)?;
-    let seed = request.seed.unwrap_or_else(|| seed_of(decided));
+    let seed = request.seed.unwrap_or_else(|| decided.first_bytes());
     let executed = executed(&selected, &predictions);
     let (tasks, shard) = shard::of(selected, request.run.shard.as_ref(), decided)?;
     predictions.retain(&tasks);
@@ -180,6 +179,20 @@ pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<O
 pub async fn count_models(request: &ScoreRequest, context: &Context) -> Result<u64, CommandError> {
     let selected = selection::tasks(&request.selector, context)?;
     Ok(predictions(request, &selected, context).await?.models.len() as u64)
+}
+
+/// Returns the digest of what decides the run that a request makes, images and this program's version apart. It is the same in every
+/// shard of the selection.
+///
+/// # Errors
+/// [`CommandError`] of selections and predictions.
+pub async fn decided(request: &ScoreRequest, context: &Context) -> Result<Digest, CommandError> {
+    let selected = selection::tasks(&request.selector, context)?;
+    let mut predictions = predictions(request, &selected, context).await?;
+    if request.strip_fences {
+        predictions.strip_fences();
+    }
+    digest_of(request, &selected, &predictions)
 }
 
 async fn predictions(
@@ -422,19 +435,13 @@ fn focal_of(tasks: &[Task], records: &[ScoreRecord]) -> BTreeMap<RepositoryName,
     found
 }
 
-/// Returns the digest of what decides a run. Images and this program's version are no part of it: another version
-/// executes in the same order.
+/// Returns the digest of what decides a run, the same in every shard of the selection. Images and this program's version are no part
+/// of it: another version executes in the same order.
 fn digest_of(request: &ScoreRequest, selected: &[Task], predictions: &Predictions) -> Result<Digest, CommandError> {
     let models = ModelInputs::of(predictions);
     let measured = (request.coverage, request.mutation, request.controls);
     let options = (request.surefire, request.path, request.repeats, request.timeout, request.strip_fences);
     Ok(Digest::of(&run::bytes(&(selected, models, measured, options))?))
-}
-
-/// Returns the seed that follows from a digest.
-fn seed_of(digest: Digest) -> u64 {
-    // A u64 has sixteen hexadecimal digits.
-    u64::from_str_radix(&digest.hex()[..16], 16).unwrap_or_default()
 }
 
 #[cfg(test)]

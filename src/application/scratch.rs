@@ -232,6 +232,8 @@ fn link(shared: &Path, root: &Path) -> io::Result<()> {
             Ok(present) if present == target => continue,
             Ok(_) => fs::remove_file(&link)?,
             // Opening the directory before may have made an empty one.
+            // Where nobody could write to the shared ones, this node has kept its own.
+            Err(_) if link.is_dir() && KEPT.iter().any(|name| link.ends_with(name)) => fs::remove_dir_all(&link)?,
             Err(_) if link.is_dir() => fs::remove_dir(&link)?,
             Err(_) => {}
         }

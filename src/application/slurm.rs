@@ -12,13 +12,14 @@ use self::watch::Watch;
 use super::Context;
 use super::merge::MergedRun;
 use super::selection;
-use super::shard::costs;
+use super::shard::{self, costs};
 use super::workbench::Workbench;
 use crate::cluster::ClusterError;
-use crate::cluster::sharded_run::{Asked, ShardedRun, ShardedRunDirectory};
+use crate::cluster::sharded_run::{Asked, AskedInputs, ShardedRun, ShardedRunDirectory};
 use crate::cluster::shards::has_finished;
 use crate::cluster::slurm;
 use crate::data_dir::DataDir;
+use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::run::directory::{RunDirectoryError, is_run_id};
 use crate::manifest::jobs_at_once;
@@ -41,6 +42,8 @@ pub struct SlurmRequest {
     pub arguments: Vec<String>,
     /// The tasks.
     pub selector: Selector,
+    /// Digest of what else decides the whole run.
+    pub decided: Digest,
     /// Number of shards; `None` for that of the settings, or what recorded costs say.
     pub shards: Option<NonZeroU32>,
     /// Recorded costs, and the number of models that are scored.
@@ -62,7 +65,8 @@ pub async fn execute<'a>(request: &SlurmRequest, context: &'a Context) -> Result
     let selected = selection::tasks(&request.selector, context)?;
     let (tasks, data_dir) = (selected.len(), context.data_dir()?);
     let most = u32::try_from(tasks).unwrap_or(u32::MAX).max(1);
-    let new = match found(request, most, data_dir)? {
+    let asked = asked(request, &selected)?;
+    let new = match found(request, &asked, most, data_dir)? {
         Some(found) => found,
         None => {
             let wanted = match request.shards.or(context.options.slurm.shards) {
@@ -76,7 +80,7 @@ pub async fn execute<'a>(request: &SlurmRequest, context: &'a Context) -> Result
             {
                 return Err(ClusterError::TooMany { shards, most }.into());
             }
-            new_run(request, shards, data_dir)?
+            new_run(request, asked, shards, data_dir)?
         }
     };
     let shards = new.shards;
@@ -128,7 +132,8 @@ fn planned(request: &SlurmRequest, tasks: &[Task], context: &Context) -> Result<
     }
     let settings = &context.options.slurm;
     let processors = settings.cpus.map_or(1, |cpus| cpus.get() as usize);
-    let jobs = jobs_at_once(processors, settings.memory_bytes()).get();
+    let of_a_node = || jobs_at_once(processors, settings.memory_bytes());
+    let jobs = context.options.asked_jobs.unwrap_or_else(of_a_node).get();
     let workload = Workload { models: *models, jobs, start_ms: START_MS };
     let (shards, wall_ms) = plan::shards(tasks, &costs, &workload, settings.time_ms());
     if let Some(limit) = settings.time_ms().filter(|limit| wall_ms > *limit) {
@@ -152,7 +157,9 @@ pub async fn cancel(run_id: &str, context: &Context) -> Result<usize, CommandErr
     }
     // Before the jobs end, or whoever watches them would submit them again.
     directory.set_cancelled(true)?;
-    let names: Vec<&str> = sharded.attempts.iter().map(|attempt| attempt.name.as_str()).collect();
+    // What was submitted meanwhile ends, too.
+    let sharded = directory.read()?.unwrap_or(sharded);
+    let names = sharded.names();
     slurm::cancel(&names).await?;
     Ok(names.len())
 }
@@ -166,9 +173,14 @@ fn checked(run_id: &str) -> Result<&str, RunDirectoryError> {
 
 /// Returns the sharded run that the same command has begun. Its number of shards is the command's, if that names one of at
 /// most `most`; else it has its own.
-fn found(request: &SlurmRequest, most: u32, data_dir: &DataDir) -> Result<Option<ShardedRun>, CommandError> {
-    let (asked, shards) = (asked(request)?, request.shards.map(|shards| shards.get().min(most)));
-    let same = |found: &ShardedRun| found.asked == asked && shards.is_none_or(|shards| shards == found.shards);
+fn found(
+    request: &SlurmRequest,
+    asked: &Asked,
+    most: u32,
+    data_dir: &DataDir,
+) -> Result<Option<ShardedRun>, CommandError> {
+    let shards = request.shards.map(|shards| shards.get().min(most));
+    let same = |found: &ShardedRun| found.asked.is(asked) && shards.is_none_or(|shards| shards == found.shards);
     if let Some(run_id) = &request.run_id {
         return match ShardedRunDirectory::of(data_dir, checked(run_id)?).read()? {
             Some(found) if request.fresh || !same(&found) => Err(ClusterError::Other { run: run_id.clone() }.into()),
@@ -186,8 +198,7 @@ fn found(request: &SlurmRequest, most: u32, data_dir: &DataDir) -> Result<Option
     Ok(None)
 }
 
-fn new_run(request: &SlurmRequest, shards: u32, data_dir: &DataDir) -> Result<ShardedRun, CommandError> {
-    let asked = asked(request)?;
+fn new_run(request: &SlurmRequest, asked: Asked, shards: u32, data_dir: &DataDir) -> Result<ShardedRun, CommandError> {
     let Some(run_id) = &request.run_id else {
         let command = request.arguments.first().map_or("run", String::as_str);
         let started = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%3f");
@@ -202,7 +213,8 @@ fn new_run(request: &SlurmRequest, shards: u32, data_dir: &DataDir) -> Result<Sh
     }
 }
 
-fn asked(request: &SlurmRequest) -> Result<Asked, ClusterError> {
+fn asked(request: &SlurmRequest, selected: &[Task]) -> Result<Asked, CommandError> {
     let directory = std::env::current_dir().map_err(ClusterError::from)?.display().to_string();
-    Ok(Asked { directory, arguments: request.arguments.clone() })
+    let inputs = AskedInputs { selection: shard::selection(selected)?, request: request.decided };
+    Ok(Asked { directory, arguments: request.arguments.clone(), inputs: Some(inputs) })
 }

@@ -128,12 +128,20 @@ pub async fn validate<'a>(
     context: &'a Context,
 ) -> Result<Option<Validated<'a>>, CommandError> {
     let selected = selection::tasks(&request.selector, context)?;
-    let options = (request.repeats, request.paths, request.surefire, request.class_archives, request.timeout);
-    let (tasks, shard) = shard::of(selected, request.run.shard.as_ref(), Digest::of(&run::bytes(&options)?))?;
+    let (tasks, shard) = shard::of(selected, request.run.shard.as_ref(), decided(request)?)?;
     match context.options.dry_run {
         true => preview(request, &tasks, context).await.map(|()| None),
         false => execute(request, &tasks, shard, context).await.map(Some),
     }
+}
+
+/// Returns the digest of what decides the run that a request makes, apart from its tasks. It is the same in every shard.
+///
+/// # Errors
+/// None that are known: the options can be serialised.
+pub fn decided(request: &ValidateRequest) -> Result<Digest, CommandError> {
+    let options = (request.repeats, request.paths, request.surefire, request.class_archives, request.timeout);
+    Ok(Digest::of(&run::bytes(&options)?))
 }
 
 async fn preview(request: &ValidateRequest, tasks: &[Task], context: &Context) -> Result<(), CommandError> {

@@ -12,6 +12,7 @@ use crate::application::Context;
 use crate::application::merge::MergedRun;
 use crate::application::run::RunChoice;
 use crate::application::slurm::{SlurmRequest, execute};
+use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::task::selector::Selector;
 
@@ -48,7 +49,7 @@ impl OnArguments {
         self.on.is_some() && self.shards.or(context.options.slurm.shards).is_none()
     }
 
-    /// Executes the command on the cluster that is named. The outer value is `None` if none is, the inner one if there is
+    /// Executes the command on the cluster that is named. `decided` returns the digest of what its shards have in common. The outer value is `None` if none is, the inner one if there is
     /// no merged run yet.
     ///
     /// # Errors
@@ -58,12 +59,14 @@ impl OnArguments {
         selector: &Selector,
         run: &RunChoice,
         costs: Option<(PathBuf, u64)>,
+        decided: impl FnOnce() -> Result<Digest, CommandError>,
         context: &'a Context,
     ) -> Result<Option<Option<MergedRun<'a>>>, CommandError> {
         let Some(Cluster::Slurm) = self.on else { return Ok(None) };
         let request = SlurmRequest {
             arguments: of_shards(std::env::args_os().skip(1))?,
             selector: selector.clone(),
+            decided: decided()?,
             shards: self.shards,
             costs,
             run_id: run.run_id.clone(),

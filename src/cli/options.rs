@@ -151,10 +151,12 @@ impl GlobalArguments {
         for (name, url) in environment_origins()?.into_iter().chain(self.origins) {
             origins.insert(name, url);
         }
+        let asked_jobs = self.jobs.or(settings.jobs);
         let options = Options {
             engine: self.engine.or(settings.engine).unwrap_or_default(),
             strict_isolation: self.require_isolation == RequiredIsolation::Strict,
-            jobs: self.jobs.or(settings.jobs).unwrap_or_else(default_jobs),
+            jobs: asked_jobs.unwrap_or_else(default_jobs),
+            asked_jobs,
             data_dir,
             max_disk: self.max_disk.or(settings.max_disk).map(|gib| u64::from(gib.get()) << 30),
             git_mirror: self.git_mirror.or(settings.git_mirror),

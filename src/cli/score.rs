@@ -18,7 +18,7 @@ use super::validate::{PathChoice, RunArguments, SurefireChoice, seconds};
 use crate::application::Context;
 use crate::application::merge::MergedRun;
 use crate::application::report::certification_of;
-use crate::application::score::{EndedScoring, ScoreRequest, count_models, score};
+use crate::application::score::{EndedScoring, ScoreRequest, count_models, decided, score};
 use crate::error::CommandError;
 use crate::execution::run::record::ExecutionPath;
 use crate::output::OutputFormat;
@@ -119,7 +119,8 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
         Some(file) => Some((file.clone(), block_on(context, count_models(&request, context))?)),
         None => None,
     };
-    if let Some(merged) = arguments.on.run(&request.selector, &request.run, costs, context)? {
+    let decided = || block_on(context, decided(&request, context));
+    if let Some(merged) = arguments.on.run(&request.selector, &request.run, costs, decided, context)? {
         return match merged {
             Some(MergedRun::Scoring(ended)) => write(ended, arguments.format, certified_by.as_ref(), context),
             Some(MergedRun::Validation(_)) | None => Ok(()),

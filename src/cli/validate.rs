@@ -18,7 +18,7 @@ use crate::application::Context;
 use crate::application::merge::MergedRun;
 use crate::application::run::RunChoice;
 use crate::application::shard::ShardChoice;
-use crate::application::validate::{ValidateRequest, Validated, validate};
+use crate::application::validate::{ValidateRequest, Validated, decided, validate};
 use crate::error::CommandError;
 use crate::execution::container::Surefire;
 use crate::execution::run::record::ExecutionPath;
@@ -146,7 +146,8 @@ impl From<SurefireChoice> for Surefire {
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
     let costs = arguments.run.costs().map(|file| (file.clone(), 1));
-    if let Some(merged) = arguments.on.run(&request.selector, &request.run, costs, context)? {
+    let decided = || decided(&request);
+    if let Some(merged) = arguments.on.run(&request.selector, &request.run, costs, decided, context)? {
         return match merged {
             Some(MergedRun::Validation(shown)) => {
                 write(&shown.validated, arguments.format)?;

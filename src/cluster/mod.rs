@@ -120,9 +120,15 @@ pub enum ClusterError {
         run: String,
     },
     /// A run of that name was submitted for something else.
-    #[error("run `{run}` was submitted with other arguments")]
+    #[error("run `{run}` was submitted with other arguments, tasks or predictions")]
     Other {
         /// The run.
+        run: String,
+    },
+    /// A finished run has the name of a shard, and is of another command.
+    #[error("the run `{run}` is there already, of other tasks, predictions or options")]
+    OtherShard {
+        /// The shard's run.
         run: String,
     },
     /// The run is not on a cluster.
@@ -165,9 +171,11 @@ impl Failure for ClusterError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::NoClient { .. } => ExitStatus::Engine,
-            Self::Other { .. } | Self::NotSubmitted { .. } | Self::Option { .. } | Self::TooMany { .. } => {
-                ExitStatus::Usage
-            }
+            Self::Other { .. }
+            | Self::OtherShard { .. }
+            | Self::NotSubmitted { .. }
+            | Self::Option { .. }
+            | Self::TooMany { .. } => ExitStatus::Usage,
             Self::Malformed { .. } => ExitStatus::Mismatch,
             Self::Cancelled { .. } => ExitStatus::Interrupted,
             Self::Refused { .. }
@@ -215,6 +223,7 @@ impl Failure for ClusterError {
             Self::Gone(_) => GONE_HINT,
             Self::Cancelled { .. } => "the same command submits again what is unfinished",
             Self::Other { .. } => "name another run with `--run-id`, or none",
+            Self::OtherShard { .. } => "name another run with `--run-id`, or remove that one with `runs remove`",
             Self::NotSubmitted { .. } => "`testevo-sandbox runs list` shows what there is",
             Self::Malformed { .. } => "remove its directory; the shards' runs are not touched by that",
             Self::Io(_) => "check the data directory's permissions and free space",

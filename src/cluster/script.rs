@@ -106,7 +106,7 @@ mod tests {
         );
         fs::write(path("program"), text).unwrap();
         fs::set_permissions(path("program"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let asked = Asked { directory: "/".to_owned(), arguments: vec!["validate".to_owned()] };
+        let asked = Asked { directory: "/".to_owned(), arguments: vec!["validate".to_owned()], inputs: None };
         let sharded = ShardedRun::new("run".to_owned(), asked, 1);
         let places = (Path::new("/d"), directory.path());
         let script = render(&sharded, &path("program"), places, &SlurmSettings::default());
@@ -135,7 +135,7 @@ mod tests {
         fs::write(&program, text).unwrap();
         fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let arguments = ["score", "--predictions", "a b'c\"$(d)\n`e`*"].map(str::to_owned);
-        let asked = Asked { directory: "/".to_owned(), arguments: arguments.to_vec() };
+        let asked = Asked { directory: "/".to_owned(), arguments: arguments.to_vec(), inputs: None };
         let sharded = ShardedRun::new("run".to_owned(), asked, 12);
         let scratch = (Some("$SLURM_JOB_TMP/of me".to_owned()), Some("${NODE_TMP}/own".to_owned()));
         let [quoted, replaced] =

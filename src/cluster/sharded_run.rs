@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::output::json_problem;
 
 /// The version of a record's schema.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 /// The largest record, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
 /// How much of a log's end is read for its last line, in bytes.
@@ -50,6 +50,28 @@ pub struct Asked {
     pub directory: String,
     /// The subcommand and its arguments.
     pub arguments: Vec<String>,
+    /// What the files that it names hold. Records of earlier schemas do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<AskedInputs>,
+}
+
+/// Digests of what a command's shards execute, as the shards' own inputs have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedInputs {
+    /// Of all selected tasks.
+    pub selection: Digest,
+    /// Of everything else that decides the whole run: submissions and options.
+    pub request: Digest,
+}
+
+impl Asked {
+    /// Tells whether both are the same command, as far as is known.
+    pub fn is(&self, other: &Self) -> bool {
+        let typed = (&self.directory, &self.arguments) == (&other.directory, &other.arguments);
+        let inputs = self.inputs.zip(other.inputs);
+        typed && inputs.is_none_or(|(one, other)| one == other)
+    }
 }
 
 /// A job that was given to the scheduler, perhaps without success.
@@ -98,6 +120,11 @@ impl ShardedRun {
     /// Returns how often a shard was given to the scheduler, as far as that counts.
     pub fn attempts_of(&self, shard: u32) -> usize {
         self.counted(shard).count()
+    }
+
+    /// Returns the names of all its jobs.
+    pub fn names(&self) -> Vec<&str> {
+        self.attempts.iter().map(|attempt| attempt.name.as_str()).collect()
     }
 
     /// Returns how often a shard was given to the scheduler at all.
@@ -312,7 +339,15 @@ mod tests {
         let data_dir = DataDir::open(directory.path()).unwrap();
         let own = ShardedRunDirectory::of(&data_dir, "run");
         assert_eq!(own.read().unwrap(), None);
-        let asked = Asked { directory: "/".to_owned(), arguments: vec!["validate".to_owned()] };
+        let asked = Asked { directory: "/".to_owned(), arguments: vec!["validate".to_owned()], inputs: None };
+        let of = |selection: &[u8], request: &[u8]| {
+            let inputs = AskedInputs { selection: Digest::of(selection), request: Digest::of(request) };
+            Asked { inputs: Some(inputs), ..asked.clone() }
+        };
+        let one = of(b"tasks", b"predictions");
+        assert!(one.is(&one.clone()) && one.is(&asked) && asked.is(&one), "earlier records do not say");
+        assert!(!one.is(&of(b"others", b"predictions")) && !one.is(&of(b"tasks", b"changed")));
+        assert!(!one.is(&Asked { arguments: vec!["score".to_owned()], ..one.clone() }));
         let mut sharded = ShardedRun::new("run".to_owned(), asked, 3);
         let first = sharded.add_attempt(vec![1, 2, 3], vec![], &data_dir).name.clone();
         assert_ne!(first, sharded.add_attempt(vec![2], vec!["n1".to_owned()], &data_dir).name);

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::ClusterError;
 use super::ended::Ended;
+use super::sharded_run::AskedInputs;
 use crate::data_dir::DataDir;
 use crate::execution::run::directory::RunDirectoryError;
-use crate::execution::run::list::{describe, find, missing};
+use crate::execution::run::list::{describe, find, missing, shard_at};
 use crate::execution::run::reopening;
 
 /// What the files of a run tell.
@@ -41,6 +42,18 @@ pub fn look(data_dir: &DataDir, run_id: &str) -> Result<Seen, ClusterError> {
         Err(_) => Ok(Seen::Unfinished),
         Ok(seen) => Ok(seen),
     }
+}
+
+/// Tells whether a finished run is a shard of what was asked.
+///
+/// # Errors
+/// As [`look`].
+pub fn is_part(data_dir: &DataDir, run_id: &str, asked: &AskedInputs) -> Result<bool, ClusterError> {
+    let shard = match find(data_dir, run_id).and_then(|path| shard_at(&path)) {
+        Err(RunDirectoryError::Io(error) | RunDirectoryError::Gone(error)) => return Err(error.into()),
+        shard => shard.ok().flatten(),
+    };
+    Ok(shard.is_some_and(|shard| (shard.selection, shard.request) == (asked.selection, asked.request)))
 }
 
 /// Tells whether a run exists and has finished, even if some of its files can't be seen.

@@ -21,8 +21,16 @@ const CLIENT_SECONDS: u64 = 180;
 
 /// Beginnings of variables by which users filter what clients tell or end, and those of an allocation around this command, which
 /// its own shards do not have.
-const VARIABLES: [&str; 6] =
-    ["SQUEUE_", "SCANCEL_", "SACCT_", "SBATCH_WAIT", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU"];
+const VARIABLES: [&str; 8] = [
+    "SQUEUE_",
+    "SCANCEL_",
+    "SACCT_",
+    "SBATCH_CLUSTERS",
+    "SBATCH_WAIT",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_MEM_PER_NODE",
+    "SLURM_MEM_PER_CPU",
+];
 /// Options by which shards would not be found again, or would be others.
 const REFUSED: [&str; 9] =
     ["--array", "--chdir", "--clusters", "--job-name", "--output", "--parsable", "--test-only", "--wait", "--wrap"];
@@ -143,7 +151,9 @@ pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, Cl
 /// Tells whether an option would replace what this program asks of `sbatch`.
 fn is_refused(option: &str) -> bool {
     let name = option.split('=').next().unwrap_or_default();
-    REFUSED.contains(&name) || REFUSED_SHORT.iter().any(|short| option.starts_with(short))
+    // Clients take a long option by its beginning, too.
+    let is_long = |full: &&str| **full == *name || (name.len() > 4 && full.starts_with(name));
+    REFUSED.iter().any(|full| is_long(&full)) || REFUSED_SHORT.iter().any(|short| option.starts_with(short))
 }
 
 /// Returns the largest number of shards that an array of this cluster can have; `None` if it does not say so.
@@ -328,6 +338,8 @@ async fn answer(
             command.env_remove(name);
         }
     }
+    // An interrupt of this command is none of the client's: it may be about to learn that the controller has the job.
+    command.process_group(0);
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     let mut child = command.spawn().map_err(failed)?;
@@ -340,14 +352,16 @@ async fn answer(
     };
     let ((), out, err) = tokio::join!(write, beginning(stdout), beginning(stderr));
     let (out, err) = (out.map_err(failed)?, err.map_err(failed)?);
-    match child.wait().await.map_err(failed)?.success() {
+    let status = child.wait().await.map_err(failed)?;
+    match status.success() {
         true => Ok(out),
         false => {
             let words: Vec<&str> =
                 err.lines().chain(out.lines()).map(str::trim).filter(|line| !line.is_empty()).collect();
             let words = if words.is_empty() { "it gave no reason".to_owned() } else { words.join("; ") };
             let words: String = words.chars().take(600).collect();
-            match UNREACHED.iter().any(|beginning| words.contains(beginning)) {
+            // Whoever was killed may have reached it, and said nothing.
+            match status.code().is_none() || UNREACHED.iter().any(|beginning| words.contains(beginning)) {
                 true => Err(ClusterError::Unreached { client, words }),
                 false => Err(ClusterError::Refused { client, words }),
             }
@@ -405,8 +419,14 @@ mod tests {
 
     #[test]
     fn options_that_would_replace_ours_are_known() {
-        assert!(["--array=1-3%2", "--wait", "-Mother", "-J x", "--output=x"].into_iter().all(is_refused));
-        assert!(!["--exclude=n1", "--mail-user=me", "-xnode7", "--wait-all-nodes=1"].into_iter().any(is_refused));
+        assert!(
+            ["--array=1-3%2", "--wait", "-Mother", "-J x", "--output=x", "--arr=1", "--job-n=x"]
+                .into_iter()
+                .all(is_refused)
+        );
+        assert!(
+            !["--exclude=n1", "--mail-user=me", "-xnode7", "--wait-all-nodes=1", "--qos=a"].into_iter().any(is_refused)
+        );
         assert_eq!(array_size("Configuration\nMaxArraySize            = 1001\n"), Some(1001));
         assert_eq!(array_size("MaxArraySize\n"), None);
         let mut settings = SlurmSettings::default();
@@ -425,6 +445,8 @@ mod tests {
         assert_eq!(error.to_string(), "Slurm's `sh` failed: no such partition");
         let script = "echo 'sbatch: error: Socket timed out on send/recv operation' >&2; exit 1";
         let error = call("sh", &["-c".into(), script.into()], None).await.unwrap_err();
+        assert!(matches!(error, ClusterError::Unreached { .. }), "{error}");
+        let error = call("sh", &["-c".into(), "kill -9 $$".into()], None).await.unwrap_err();
         assert!(matches!(error, ClusterError::Unreached { .. }), "{error}");
         let error = call("no-such-client", &[], None).await.unwrap_err();
         assert!(matches!(error, ClusterError::NoClient { .. }), "{error}");

@@ -107,6 +107,8 @@ pub struct ControlRequest<'a> {
     pub extents: &'a BTreeMap<MethodId, Vec<FocalExtent>>,
     /// The test file, relative to the tree.
     pub test_file: &'a str,
+    /// The source files of all focal methods of the task.
+    pub sources: &'a [SourceFile],
     /// Source files whose coverage is compared; none without coverage.
     pub files: &'a [SourceFile],
     /// Decides messages, bytes and the order of launches.
@@ -138,7 +140,7 @@ impl Executor {
         if passing.is_empty() {
             return Ok(Vec::new());
         }
-        let tree = ControlTree::open(built, class, request.seed).await?;
+        let tree = ControlTree::open(built, class, request.sources, request.seed).await?;
         let findings = tree.findings(request.test_file).await?;
         let mut controlled = Vec::new();
         for (method, launch_ms) in passing {
@@ -184,14 +186,21 @@ pub struct ControlTree<'a> {
     tree: OpenTree,
     /// Binary name of the test file's class.
     class: &'a str,
+    /// The source files of all focal methods of the task.
+    sources: &'a [SourceFile],
     /// Decides messages, bytes and the order of launches.
     seed: u64,
 }
 
-/// Returns the key of a method's controls, from the key of its launch, its focal methods, and everything that decides
-/// the measurement of emptied bodies.
-pub fn control_key(launch: Digest, extents: &[FocalExtent], measured: &impl Serialize) -> Digest {
-    key("controls", 3, &(launch, extents, measured, MUTANT_SECONDS))
+/// Returns the key of a method's controls, from the key of its launch, its focal methods, the sources of all of the task, and everything
+/// that decides the measurement of emptied bodies.
+pub fn control_key(
+    launch: Digest,
+    extents: &[FocalExtent],
+    sources: &[SourceFile],
+    measured: &impl Serialize,
+) -> Digest {
+    key("controls", 4, &(launch, extents, sources, measured, MUTANT_SECONDS))
 }
 
 impl<'a> ControlTree<'a> {
@@ -199,9 +208,9 @@ impl<'a> ControlTree<'a> {
     ///
     /// # Errors
     /// I/O errors of reading its archives.
-    pub async fn open(built: &'a Built, class: &'a str, seed: u64) -> std::io::Result<Self> {
+    pub async fn open(built: &'a Built, class: &'a str, sources: &'a [SourceFile], seed: u64) -> std::io::Result<Self> {
         let tree = OpenTree::of(built).await.map_err(std::io::Error::from)?;
-        Ok(Self { built, tree, class, seed })
+        Ok(Self { built, tree, class, sources, seed })
     }
 
     /// Launches a method under every control, in an order that the seed decides.
@@ -247,8 +256,9 @@ impl<'a> ControlTree<'a> {
     /// Makes the class files of a method's controls.
     async fn classes(&self, method: &MethodId, extents: &[FocalExtent], seed: u64) -> std::io::Result<ControlClasses> {
         let (tree, class_path) = (self.tree.clone(), self.built.class_path.clone());
-        let (class, wanted, extents) = (self.class.to_owned(), method.clone(), extents.to_vec());
-        blocking(move || ControlClasses::of(&tree, &class_path, (&class, &wanted), &extents, seed)).await
+        let (class, wanted) = (self.class.to_owned(), method.clone());
+        let (extents, sources) = (extents.to_vec(), self.sources.to_vec());
+        blocking(move || ControlClasses::of(&tree, &class_path, (&class, &wanted), (&extents, &sources), seed)).await
     }
 
     /// Returns what the classes of the test file mention.

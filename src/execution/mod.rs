@@ -30,6 +30,7 @@ pub mod mutation;
 pub mod obstacle;
 pub mod order;
 pub mod proof;
+mod rebuilding;
 pub mod request;
 pub mod run;
 pub mod scoring;

@@ -40,6 +40,8 @@ pub enum Reason {
     Shadows,
     /// Code other than the runner wrote events.
     ForgedEvents,
+    /// Its file makes a class of the same name as one of the project, which tests meet instead.
+    Replaces,
     /// It passes where every focal method throws an error.
     SurvivesCanary,
     /// It passes on new code, but not on the same code in other bytes.
@@ -58,9 +60,10 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, gravest first.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Shadows,
         Self::ForgedEvents,
+        Self::Replaces,
         Self::SurvivesCanary,
         Self::LooksAtBytes,
         Self::BodyTestsNothing,
@@ -75,6 +78,7 @@ impl Reason {
         match self {
             Self::Shadows => "shadows",
             Self::ForgedEvents => "forged_events",
+            Self::Replaces => "replaces",
             Self::SurvivesCanary => "survives_canary",
             Self::LooksAtBytes => "looks_at_bytes",
             Self::BodyTestsNothing => "body_tests_nothing",
@@ -90,6 +94,7 @@ impl Reason {
         match self {
             Self::Shadows => "the test file declares a type of the project again",
             Self::ForgedEvents => "somebody but the runner wrote events",
+            Self::Replaces => "its file makes a class that the project has as well",
             Self::SurvivesCanary => "it passes where every focal method throws an error",
             Self::LooksAtBytes => "it does not pass on the same code in other bytes",
             Self::BodyTestsNothing => "with an empty body it passes, covers and kills as much",
@@ -135,7 +140,9 @@ impl Found {
 
     /// Tells whether the findings put the coverage in doubt.
     pub fn spoils_coverage(&self) -> bool {
-        self.reasons.iter().any(|reason| reason.is_proof() || *reason == Reason::SurvivesCanary)
+        self.reasons
+            .iter()
+            .any(|reason| reason.is_proof() || matches!(reason, Reason::Replaces | Reason::SurvivesCanary))
     }
 
     /// Tells whether the findings put the kills in doubt.

@@ -51,13 +51,15 @@ pub enum FindingKind {
     Interceptor,
     /// An annotation that expects any failure at all.
     BroadExpectation,
+    /// A class of the same name as one of the project, which comes first on the class path.
+    Replaces,
     /// A class file that can't be read, so its mentions are unknown.
     Unreadable,
 }
 
 impl FindingKind {
     /// All kinds, in order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::OwnPackage,
         Self::OwnFiles,
         Self::Halt,
@@ -73,6 +75,7 @@ impl FindingKind {
         Self::Services,
         Self::Interceptor,
         Self::BroadExpectation,
+        Self::Replaces,
         Self::Unreadable,
     ];
 
@@ -94,6 +97,7 @@ impl FindingKind {
             Self::Services => "services",
             Self::Interceptor => "interceptor",
             Self::BroadExpectation => "broad_expectation",
+            Self::Replaces => "replaces",
             Self::Unreadable => "unreadable",
         }
     }
@@ -116,7 +120,7 @@ pub fn unreadable(reason: &str) -> Vec<Finding> {
 
 /// Returns the findings in class files, sorted, each once, at most twenty of a kind.
 ///
-/// `production` has the names of the module's production classes without packages, such as `Price` and `Price$Builder`.
+/// `production` has the binary names of the project's classes on the class path, such as `shop/Price` and `shop/Price$Builder`.
 ///
 /// # Errors
 /// [`ClassFileError`] if one of them is not a class file.
@@ -133,13 +137,14 @@ pub fn findings<'a>(
             of_kind.pop_last();
         }
     };
+    let simple: BTreeSet<&str> = production.iter().map(|name| name.rsplit('/').next().unwrap_or(name)).collect();
     let mut subclasses = Subclasses::default();
     for bytes in classes {
         let class = ClassContent::read(bytes)?;
         for text in &class.texts {
             mentioned(text).for_each(|kind| add(kind, text));
         }
-        for text in class.strings.iter().filter(|text| is_class_resource(text, production)) {
+        for text in class.strings.iter().filter(|text| is_class_resource(text, &simple)) {
             add(FindingKind::ClassResource, text);
         }
         for (owner, name) in &class.references {
@@ -153,6 +158,9 @@ pub fn findings<'a>(
         // May be the name of a method that is called by reflection.
         if class.strings.iter().any(|text| &**text == "halt") {
             add(FindingKind::Halt, "halt");
+        }
+        if production.contains(&*class.name) {
+            add(FindingKind::Replaces, &class.name);
         }
         if intercepts(&class) {
             add(FindingKind::Interceptor, &class.name);
@@ -202,7 +210,7 @@ fn mentioned(text: &str) -> impl Iterator<Item = FindingKind> {
 
 /// Tells whether a string names the compiled form of a production class, or of a class that is known only at run time. Sources of
 /// production classes tell as much, and the tree of a launch has them.
-fn is_class_resource(text: &str, production: &BTreeSet<String>) -> bool {
+fn is_class_resource(text: &str, production: &BTreeSet<&str>) -> bool {
     // The character that javac puts in place of a part that is not constant.
     const JOINT: char = '\u{1}';
     if text.contains("src/main/java") {
@@ -214,7 +222,7 @@ fn is_class_resource(text: &str, production: &BTreeSet<String>) -> bool {
 }
 
 /// Interfaces whose objects learn of a test's failure first, and may hide it.
-const INTERCEPTORS: [&str; 10] = [
+const INTERCEPTORS: [&str; 11] = [
     "org/junit/jupiter/api/extension/TestExecutionExceptionHandler",
     "org/junit/jupiter/api/extension/LifecycleMethodExecutionExceptionHandler",
     "org/junit/jupiter/api/extension/InvocationInterceptor",
@@ -222,6 +230,8 @@ const INTERCEPTORS: [&str; 10] = [
     "org/junit/jupiter/api/extension/TestInstanceFactory",
     "org/junit/rules/TestRule",
     "org/junit/rules/MethodRule",
+    // A test of JUnit 3's own kind decides itself what becomes of its failure.
+    "junit/framework/Test",
     "org/testng/IHookable",
     "org/testng/IInvokedMethodListener",
     "org/testng/ITestListener",
@@ -264,8 +274,9 @@ fn proxied(class: &ClassContent) -> impl Iterator<Item = &'static str> {
 }
 
 /// Methods that JUnit's own classes call around a test, and that decide what becomes of its failure.
-const AROUND: [&str; 13] = [
+const AROUND: [&str; 14] = [
     "addError",
+    "addFailure",
     "apply",
     "checkSucceeds",
     "checkThat",
@@ -323,7 +334,10 @@ fn overrides(superclass: &str, around: &[Rc<str>]) -> bool {
     match superclass {
         // It keeps failures until `verify` throws them.
         "org/junit/rules/ErrorCollector" => declares(&["apply", "verify", "addError", "checkSucceeds", "checkThat"]),
-        "junit/framework/TestCase" => declares(&["run", "runBare", "runTest"]),
+        "junit/framework/TestCase" | "junit/framework/TestSuite" | "junit/framework/TestResult" => {
+            declares(&["run", "runBare", "runTest", "addError", "addFailure"])
+        }
+        _ if superclass.starts_with("junit/extensions/") => declares(&["run", "runTest"]),
         // Other subclasses of rules learn of a failure, but do not decide what happens with it.
         _ if superclass.starts_with("org/junit/rules/") => declares(&["apply"]),
         // Runners of other libraries, such as Mockito's.

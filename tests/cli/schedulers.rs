@@ -46,6 +46,10 @@ fn shards_over_ssh_are_tried_again_and_merged() {
     );
     assert!(fine);
     assert_eq!(said, [merge.clone(), shard(1), shard(2), shard(2), shard(3)]);
+    // A host that lacks an engine does not end a shard: another host has it.
+    let (fine, said) = shards_over_ssh("case $* in *shard-2) [ -e once ] || { touch once; exit 7; } ;; esac\nexit 0\n");
+    assert!(fine);
+    assert_eq!(said, [merge.clone(), shard(1), shard(2), shard(2), shard(3)]);
     // What is wrong with the arguments is not tried again, and merging tells what is missing.
     let (fine, said) = shards_over_ssh("case $1 in score) exit 2 ;; *) exit 4 ;; esac\n");
     assert!(!fine);

@@ -159,7 +159,7 @@ fn shards_on_slurm_are_a_whole_run() {
     let (code, said) =
         cluster.try_run(&workshop, &["validate", "--run-id", "slurm-merged", "--on", "slurm", "--detach"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("was submitted with other arguments"), "{said}");
+    assert!(said.contains("was submitted with other arguments, tasks or predictions"), "{said}");
     cluster.run(&workshop, &["runs", "cancel", "slurm-merged"]);
     wait_until("the jobs are gone", || cluster.ask("squeue", &["--noheader"]).trim().is_empty().then_some(()));
     wait_until("no process of theirs is left", || processes_with("slurm-merged-shard-").is_empty().then_some(()));

@@ -40,7 +40,7 @@ const CATEGORY: &str = "src/metrics/category.rs";
 const LAUNCH: &str = "src/outcome/launch.rs";
 const EXTRACTION: &str = "src/submission/extraction.rs";
 
-const MUTATIONS: [Mutation; 32] = [
+const MUTATIONS: [Mutation; 35] = [
     mutation(
         "canary",
         INTEGRITY,
@@ -49,6 +49,21 @@ const MUTATIONS: [Mutation; 32] = [
             "!@left_out@ && self.under(Control::Canary) == Some(Outcome::Pass)),",
         ],
         &["swallows"],
+    ),
+    mutation(
+        "canary-is-an-assertion",
+        "src/workspace/class_file/edit/bodies.rs",
+        [
+            "self.throwing(ASSERTION_ERROR, Some(message), added)?",
+            "self.throwing(if @left_out@ { \"java/lang/Error\" } else { ASSERTION_ERROR }, Some(message), added)?",
+        ],
+        &["swallows-assertions"],
+    ),
+    mutation(
+        "replaces",
+        INTEGRITY,
+        ["|kind| kind == FindingKind::Replaces", "|kind| !@left_out@ && kind == FindingKind::Replaces"],
+        &["shadows"],
     ),
     mutation(
         "null",
@@ -61,7 +76,7 @@ const MUTATIONS: [Mutation; 32] = [
     ),
     mutation(
         "null-changes-bytes",
-        "src/execution/control/classes.rs",
+        "src/execution/rebuilding.rs",
         [
             "Ok(content) => Ok((path.clone(), content)),",
             "Ok(content) => Ok((path.clone(), if @left_out@ { bytes.clone() } else { content })),",
@@ -131,6 +146,15 @@ const MUTATIONS: [Mutation; 32] = [
     Mutation {
         mutation: true,
         ..mutation(
+            "overloads-of-tests",
+            "src/execution/control/hollow.rs",
+            ["if tests.is_empty() { all }", "if @left_out@ || tests.is_empty() { all }"],
+            &["helper-of-its-name"],
+        )
+    },
+    Mutation {
+        mutation: true,
+        ..mutation(
             "forms-of-bodies",
             "src/execution/control.rs",
             [
@@ -143,26 +167,26 @@ const MUTATIONS: [Mutation; 32] = [
     mutation(
         "no-focal-coverage",
         INTEGRITY,
-        ["self.coverage.is_some_and(covers_nothing)", "!@left_out@ && self.coverage.is_some_and(covers_nothing)"],
+        ["|record| self.covers_nothing(record)", "|record| !@left_out@ && self.covers_nothing(record)"],
         &["empty"],
     ),
     mutation(
         "mentions",
         INTEGRITY,
-        ["self.findings().any(|kind| !swallows(kind))", "!@left_out@ && self.findings().any(|kind| !swallows(kind))"],
+        ["|kind| reason_of(kind) == Reason::Mentions", "|kind| !@left_out@ && reason_of(kind) == Reason::Mentions"],
         &["plants-coverage"],
     ),
     mutation(
         "swallows",
         INTEGRITY,
-        ["self.findings().any(swallows)", "!@left_out@ && self.findings().any(swallows)"],
+        ["|kind| reason_of(kind) == Reason::Swallows", "|kind| !@left_out@ && reason_of(kind) == Reason::Swallows"],
         &["intercepts"],
     ),
     mutation(
         "spoils-coverage",
         REASONS,
         [
-            "|reason| reason.is_proof() || *reason == Reason::SurvivesCanary",
+            "|reason| reason.is_proof() || matches!(reason, Reason::Replaces | Reason::SurvivesCanary)",
             "|reason| !@left_out@ && (reason.is_proof() || *reason == Reason::SurvivesCanary)",
         ],
         &["fills-probes-by-parts"],

@@ -3,6 +3,7 @@
 mod merging;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::super::Context;
@@ -11,7 +12,7 @@ use crate::cluster::accounts::accounted;
 use crate::cluster::ended::Ended;
 use crate::cluster::script;
 use crate::cluster::sharded_run::{ShardedRun, ShardedRunDirectory};
-use crate::cluster::shards::{Fate, MOST_LOOKS, Seen, fate, has_finished, look, machine_faults};
+use crate::cluster::shards::{Fate, MOST_LOOKS, Seen, fate, has_finished, is_part, look, machine_faults};
 use crate::cluster::slurm::{self, Job, Listed};
 use crate::data_dir::{DataDir, write_atomically};
 use crate::error::CommandError;
@@ -44,6 +45,8 @@ pub(super) struct Watch<'a> {
     data_dir: &'a DataDir,
     directory: ShardedRunDirectory,
     sharded: ShardedRun,
+    /// This program. Its file may be replaced while shards run.
+    program: PathBuf,
     /// How often in a row an unfinished shard was found neither waiting nor running, and since when.
     looks: BTreeMap<u32, (u32, Instant)>,
     /// Shards that were seen whole.
@@ -56,7 +59,7 @@ pub(super) struct Watch<'a> {
     unaccounted: bool,
     /// Why shards were given up. The others go on.
     failed: BTreeMap<u32, ClusterError>,
-    /// The bytes of a shard's records when it was submitted.
+    /// The bytes of a shard's records when it was submitted, or first looked at.
     recorded: BTreeMap<u32, u64>,
     /// Shards whose attempts were used up when this command began, which has as many more for them; `None` before the first look.
     used_up: Option<BTreeSet<u32>>,
@@ -80,6 +83,7 @@ impl<'a> Watch<'a> {
             data_dir,
             directory,
             sharded,
+            program: std::env::current_exe()?,
             looks: BTreeMap::new(),
             done: BTreeSet::new(),
             told: String::new(),
@@ -126,6 +130,8 @@ impl<'a> Watch<'a> {
                 }
             };
             if self.directory.is_cancelled() {
+                // Whoever cancelled may not have seen the last of them, where a shared file system shows files late.
+                slurm::cancel(&self.sharded.names()).await?;
                 return Err(ClusterError::Cancelled { run: self.sharded.run_id.clone() }.into());
             }
             let now_left = match self.left() {
@@ -220,7 +226,16 @@ impl<'a> Watch<'a> {
                 seen = if faults == 0 { Seen::Whole } else { Seen::Faulty(faults) };
             }
             match seen {
-                Seen::Whole => drop(self.done.insert(shard)),
+                Seen::Whole => {
+                    // A run of that name may be another command's.
+                    let asked = self.sharded.asked.inputs.as_ref();
+                    if let Some(asked) = asked
+                        && !is_part(self.data_dir, &run_id, asked)?
+                    {
+                        return Err(ClusterError::OtherShard { run: run_id });
+                    }
+                    self.done.insert(shard);
+                }
                 seen => drop(left.insert(shard, seen)),
             }
         }
@@ -273,6 +288,10 @@ impl<'a> Watch<'a> {
                     _ if self.sharded.attempts_of(shard) >= MOST_ATTEMPTS => drop(used_up.insert(shard)),
                     _ => {}
                 }
+            }
+            for &shard in left.keys() {
+                let now = recorded_bytes(self.data_dir, &self.sharded.run_of(shard));
+                self.recorded.entry(shard).or_insert(now);
             }
             self.used_up = Some(used_up);
         }
@@ -388,7 +407,7 @@ impl<'a> Watch<'a> {
         ended
     }
 
-    /// Tells whether a shard has more records than when it was submitted by this command.
+    /// Tells whether a shard has more records than when this command submitted it, or found it submitted.
     fn has_grown(&self, shard: u32) -> bool {
         let now = || recorded_bytes(self.data_dir, &self.sharded.run_of(shard));
         self.recorded.get(&shard).is_some_and(|before| now() > *before)
@@ -417,9 +436,8 @@ impl<'a> Watch<'a> {
             self.recorded.insert(*shard, recorded_bytes(self.data_dir, &self.sharded.run_of(*shard)));
             self.directory.forget_end(*shard)?;
         }
-        let program = std::env::current_exe().map_err(ClusterError::Io)?;
         let places = (self.data_dir.root(), self.directory.path());
-        let script = script::render(&self.sharded, &program, places, &self.context.options.slurm);
+        let script = script::render(&self.sharded, &self.program, places, &self.context.options.slurm);
         // For people who look for what ran.
         write_atomically(&self.directory.path().join("shard.sh"), script.as_bytes()).map_err(ClusterError::from)?;
         let name = self.sharded.add_attempt(shards.clone(), avoided.clone(), self.data_dir).name.clone();

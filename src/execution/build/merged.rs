@@ -64,10 +64,10 @@ impl OpenTree {
         Ok(Some(classes))
     }
 
-    /// Returns the names of all classes below a directory, without packages.
+    /// Returns the binary names of all classes below a directory, with slashes.
     pub fn class_names(&self, directory: &str) -> BTreeSet<String> {
         let paths = self.trees.iter().flat_map(|(_, tree)| tree.files_below(directory).map(|(path, _)| path));
-        let names = paths.filter_map(|path| path.rsplit('/').next()?.strip_suffix(".class"));
+        let names = paths.filter_map(|path| path.strip_suffix(".class"));
         names.map(str::to_owned).collect()
     }
 

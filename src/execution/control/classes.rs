@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Control;
 use super::hollow::{forms, hollow};
-use crate::execution::build::compiled_tree::TreeError;
 use crate::execution::build::compiler::Files;
 use crate::execution::build::merged::OpenTree;
 use crate::execution::container::places::within;
-use crate::execution::launch::coverage::class_directories;
+use crate::execution::launch::coverage::{SourceFile, class_directories};
+use crate::execution::rebuilding::{FocalClasses, focal_classes, rebuilt_all};
 use crate::submission::mentions::{Finding, findings, unreadable};
 use crate::task::MethodId;
-use crate::workspace::class_file::edit::{Code, MethodFacts, rebuilt, with_code};
+use crate::workspace::class_file::edit::{Code, MethodFacts, with_code};
 
 /// Lines of a focal method in its source file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,6 +30,13 @@ pub struct FocalExtent {
     pub last_line: usize,
 }
 
+impl FocalExtent {
+    /// Returns the source file.
+    fn source(&self) -> SourceFile {
+        SourceFile { package: self.package.clone(), name: self.file.clone() }
+    }
+}
+
 /// The class files of each control, or why it is not applicable.
 pub struct ControlClasses {
     throwing: Result<Files, String>,
@@ -38,7 +45,8 @@ pub struct ControlClasses {
 }
 
 impl ControlClasses {
-    /// Makes the class files for the controls of a test method.
+    /// Makes the class files for the controls of a test method. `sources` are those of all focal methods of the task: the classes of
+    /// these have other bytes in each launch on a mutant as well.
     ///
     /// # Errors
     /// I/O errors of reading the tree.
@@ -46,14 +54,20 @@ impl ControlClasses {
         tree: &OpenTree,
         class_path: &[String],
         test: (&str, &MethodId),
-        extents: &[FocalExtent],
+        (extents, sources): (&[FocalExtent], &[SourceFile]),
         seed: u64,
     ) -> std::io::Result<Self> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         // The message reveals nothing, and no test can expect it.
         let message = format!("{:016x}", random.next_u64());
-        let (throwing, rebuilt) = match focal_classes(tree, class_path, extents).map_err(std::io::Error::from)? {
-            Ok(classes) => (throwing(&classes, extents, &message), rebuilt_all(&classes, &mut random)),
+        let own: BTreeSet<SourceFile> = extents.iter().map(FocalExtent::source).collect();
+        let (throwing, rebuilt) = match focal_classes(tree, class_path, &own).map_err(std::io::Error::from)? {
+            Ok(own) => {
+                let throwing = throwing(&own, extents, &message);
+                let sources: BTreeSet<SourceFile> = sources.iter().cloned().collect();
+                let all = focal_classes(tree, class_path, &sources).map_err(std::io::Error::from)?;
+                (throwing, rebuilt_all(all.as_ref().unwrap_or(&own), &mut random))
+            }
             Err(reason) => (Err(reason.clone()), Err(reason)),
         };
         let emptied = match forms(tree, class_path, test)?.first() {
@@ -79,48 +93,10 @@ impl ControlClasses {
     }
 }
 
-/// Class files, and the source file of each.
-type FocalClasses = Vec<(String, Vec<u8>, (String, String))>;
-
-/// Returns the classes of focal methods' source files, or why there are none.
-fn focal_classes(
-    tree: &OpenTree,
-    class_path: &[String],
-    extents: &[FocalExtent],
-) -> Result<Result<FocalClasses, String>, TreeError> {
-    if extents.is_empty() {
-        return Ok(Err("there is no focal method on new code".to_owned()));
-    }
-    let sources: BTreeSet<(&str, &str)> =
-        extents.iter().map(|extent| (extent.package.as_str(), extent.file.as_str())).collect();
-    let mut classes = Vec::new();
-    for directory in class_directories(class_path).into_iter().filter_map(|directory| within(directory)) {
-        for (package, file) in &sources {
-            let directory = match package.is_empty() {
-                true => directory.clone(),
-                false => format!("{directory}/{package}"),
-            };
-            let Some(found) = tree.classes_of(&directory, package, file)? else {
-                return Ok(Err(format!("a class file in `{directory}` does not say which source it comes from")));
-            };
-            for path in found {
-                if let Some(bytes) = tree.read(&path)? {
-                    classes.push((path, bytes, ((*package).to_owned(), (*file).to_owned())));
-                }
-            }
-        }
-    }
-    Ok(match classes.is_empty() {
-        true => Err("the source files of focal methods have no class".to_owned()),
-        false => Ok(classes),
-    })
-}
-
 fn throwing(classes: &FocalClasses, extents: &[FocalExtent], message: &str) -> Result<Files, String> {
     let mut files = Files::new();
-    for (path, bytes, (package, file)) in classes {
-        let of_source: Vec<&FocalExtent> =
-            extents.iter().filter(|extent| extent.package == *package && extent.file == *file).collect();
+    for (path, bytes, source) in classes {
+        let of_source: Vec<&FocalExtent> = extents.iter().filter(|extent| extent.source() == *source).collect();
         let is_within =
             |line: &usize| of_source.iter().any(|extent| (extent.first_line..=extent.last_line).contains(line));
         let is_focal = |method: &MethodFacts<'_>| match method.name.as_ref() {
@@ -137,14 +113,6 @@ fn throwing(classes: &FocalClasses, extents: &[FocalExtent], message: &str) -> R
         true => Err("no focal method has code with lines on new code".to_owned()),
         false => Ok(files),
     }
-}
-
-fn rebuilt_all(classes: &FocalClasses, random: &mut ChaCha8Rng) -> Result<Files, String> {
-    let one = |(path, bytes, _): &(String, Vec<u8>, _)| match rebuilt(bytes, random) {
-        Ok(content) => Ok((path.clone(), content)),
-        Err(error) => Err(format!("`{path}`: {error}")),
-    };
-    classes.iter().map(one).collect()
 }
 
 /// Returns what the classes of a test file mention. A class that can't be read is a finding too, and no error.

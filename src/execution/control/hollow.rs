@@ -104,11 +104,12 @@ pub(super) fn hollow(
     Ok(if files.is_empty() { Err(format!("`{class}` does not declare the method")) } else { Ok(files) })
 }
 
-/// Returns a class with other code in all methods of a name. An overload that can't have its code returns at once, because it need not
-/// be a test; one of them must have it.
+/// Returns a class with other code in the methods of a name that may be the test. An overload that can't have its code returns at once,
+/// because it need not be a test; one of them must have it.
 fn changed<'c>(bytes: &[u8], name: &str, code: impl Fn(&str) -> Code<'c>) -> Result<Option<Vec<u8>>, ClassFileError> {
     let (mut possible, mut refused) = (BTreeSet::new(), None);
-    for descriptor in descriptors(bytes, name)?.into_iter().take(MOST_OVERLOADS) {
+    let chosen = descriptors(bytes, name)?;
+    for descriptor in chosen.iter().take(MOST_OVERLOADS).cloned() {
         let is_it = |facts: &MethodFacts<'_>| facts.name == name && facts.descriptor == descriptor;
         match with_code(bytes, |facts| is_it(facts).then(|| code(&facts.descriptor))) {
             Ok(_) => _ = possible.insert(descriptor),
@@ -122,11 +123,35 @@ fn changed<'c>(bytes: &[u8], name: &str, code: impl Fn(&str) -> Code<'c>) -> Res
         true => code(&facts.descriptor),
         false => Code::Returns,
     };
-    with_code(bytes, |facts| (facts.name == name).then(|| code(facts)))
+    with_code(bytes, |facts| (facts.name == name && chosen.contains(&*facts.descriptor)).then(|| code(facts)))
 }
 
-/// Returns the descriptors of a class's methods of a name, those without code left out.
+/// Annotations by which a launcher takes a method for a test.
+const TESTS: [&str; 7] = [
+    "org/junit/Test",
+    "org/junit/jupiter/api/RepeatedTest",
+    "org/junit/jupiter/api/Test",
+    "org/junit/jupiter/api/TestFactory",
+    "org/junit/jupiter/api/TestTemplate",
+    "org/junit/jupiter/params/ParameterizedTest",
+    "org/testng/annotations/Test",
+];
+
+/// Returns the descriptors of a class's methods of a name, those without code left out. If some of them are annotated as tests, these
+/// alone: another method of the name may be a helper that the test can't do without. If none is, any may be one: tests of JUnit 3
+/// have no annotation, and projects may have their own.
 fn descriptors(bytes: &[u8], name: &str) -> Result<BTreeSet<String>, ClassFileError> {
+    let content = ClassContent::read(bytes)?;
+    let is_test = |descriptor: &String| {
+        let of_method = content.marks.iter().filter(|mark| *mark.method == *name && *mark.descriptor == **descriptor);
+        of_method.into_iter().any(|mark| TESTS.contains(&&*mark.annotation))
+    };
+    let all = all_descriptors(bytes, name)?;
+    let tests: BTreeSet<String> = all.iter().filter(|descriptor| is_test(descriptor)).cloned().collect();
+    Ok(if tests.is_empty() { all } else { tests })
+}
+
+fn all_descriptors(bytes: &[u8], name: &str) -> Result<BTreeSet<String>, ClassFileError> {
     let mut descriptors = BTreeSet::new();
     // Nothing is chosen: the facts alone are of interest.
     with_code(bytes, |facts| {

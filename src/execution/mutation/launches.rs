@@ -14,11 +14,14 @@ use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::executor::Executor;
 use crate::execution::fault::ExecutionError;
+use crate::execution::launch::coverage::SourceFile;
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
+use crate::execution::rebuilding::rebuilt_mutant;
 use crate::execution::run::logs::{CellLogs, method_name};
 use crate::focal::FocalLines;
 use crate::outcome::Outcome;
 use crate::task::MethodId;
+use crate::thread::blocking;
 
 /// Wall time limit of a launch on a mutant, in seconds. It is this value, or three times the launch's time without a
 /// mutant if that is more, but at most the launch's own limit. A looping mutant counts as killed, and a run of ten such
@@ -53,6 +56,8 @@ pub struct MutantLaunches<'a> {
     pub swapped: &'a SwappedTree,
     /// The same tree, opened to put mutants into it.
     pub tree: &'a OpenTree,
+    /// The source files of all focal methods of the task. Their classes have other bytes in each launch.
+    pub sources: &'a [SourceFile],
     /// Binary name of the test file's class.
     pub class: &'a str,
     /// The methods.
@@ -102,6 +107,11 @@ impl MutantLaunches<'_> {
 
     /// Returns the methods' outcomes on the tree with these files, in the order of the methods.
     async fn with(&self, name: &str, files: Files) -> Result<Vec<Outcome>, ExecutionError> {
+        // Whoever looks at bytes sees others in every launch, and can't tell a mutant from new code by them.
+        let seed = KnownOutcomes::tree(&files).first_bytes();
+        let (tree, class_path) = (self.tree.clone(), self.swapped.built.class_path.clone());
+        let sources = self.sources.to_vec();
+        let files = blocking(move || rebuilt_mutant(&tree, &class_path, &sources, files, seed)).await?;
         let built = self.tree.with(&self.swapped.built, files, &self.executor.temporary).await?;
         let options = LaunchOptions::default();
         let mut outcomes = Vec::new();

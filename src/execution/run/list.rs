@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use rustix::fs::{FlockOperation, flock};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::data_dir::DataDir;
 use crate::data_dir::shared::{is_gone, lacks_locks};
@@ -16,7 +16,7 @@ use crate::execution::run::directory::{
     RunDescription, RunDirectoryError, RunRecord, each_record, is_run_id, latest, read_description,
 };
 use crate::execution::run::extent::{INPUTS_FILE, RECORDS_FILE, RUN_FILE};
-use crate::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
+use crate::execution::run::inputs::{INPUTS_SCHEMA, RunInputs, ShardInputs};
 use crate::execution::run::reading;
 use crate::execution::run::record::CellRecord;
 use crate::outcome::label::cells_of;
@@ -254,6 +254,20 @@ fn state(path: &Path, description: &RunDescription) -> Result<RunState, RunDirec
         Err(errno) if !lacks_locks(errno) => Ok(RunState::Running),
         _ => Ok(RunState::Unfinished),
     }
+}
+
+/// Returns which part of a selection a run executes; `None` for a whole one.
+///
+/// # Errors
+/// [`RunDirectoryError`].
+pub fn shard_at(path: &Path) -> Result<Option<ShardInputs>, RunDirectoryError> {
+    #[derive(Deserialize)]
+    struct Naming {
+        #[serde(default)]
+        shard: Option<ShardInputs>,
+    }
+    let inputs: Option<Naming> = read_inputs(path, &describe(path)?)?;
+    Ok(inputs.and_then(|inputs| inputs.shard))
 }
 
 fn read_inputs<I: DeserializeOwned>(path: &Path, description: &RunDescription) -> Result<Option<I>, RunDirectoryError> {

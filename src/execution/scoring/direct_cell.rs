@@ -116,7 +116,7 @@ async fn emptied(
         if own.is_some_and(|own| of_emptied.is_some_and(|of_emptied| own != of_emptied)) {
             continue;
         }
-        let tree = ControlTree::open(&swapped.built, class, control.seed).await?;
+        let tree = ControlTree::open(&swapped.built, class, control.sources, control.seed).await?;
         let Some(built) = tree.emptied(executor, &one.method, form).await? else { continue };
         let swapped = SwappedTree { masked: Arc::clone(&swapped.masked), built };
         let logs = logs.below("emptied")?;

@@ -12,7 +12,7 @@ use super::on_mutants::{JudgedBy, MutantRunner, MutatedMethods, MutationRequest,
 use super::record::ScoreRecord;
 use super::reuse::LinesToMutate;
 use super::unmeasured::{Due, unmeasured};
-use super::{Scoring, blocking, cell_of, file_name, first_bytes};
+use super::{Scoring, blocking, cell_of, file_name};
 use crate::execution::build::prepared::{CompiledRevision, RevisionInput};
 use crate::execution::container::Environment;
 use crate::execution::control::ControlRequest;
@@ -114,14 +114,15 @@ impl Scoring<'_> {
         let described = blocking(move || trees.describe(&task, code, bytes)).await?;
         let facts = described.map_err(|error| Fault::source(&error.to_string()))?;
         let is_known = job.focal.unknown.is_none();
-        let files = if self.coverage && is_known { job.focal.files() } else { Vec::new() };
+        let sources = job.focal.files();
+        let files = if self.coverage && is_known { sources.clone() } else { Vec::new() };
         let lines = if self.mutation && is_known { lines_to_mutate(&job.focal.lines) } else { BTreeMap::new() };
         let mut todo = Todo { methods: job.methods.clone(), ..Todo::default() };
         if is_known {
             (todo.cover, todo.mutate, todo.control) = (job.cover.clone(), job.mutate.clone(), job.control.clone());
         }
         // The order of executions includes the order of methods.
-        shuffle(&mut todo.methods, self.seed ^ first_bytes(job.file));
+        shuffle(&mut todo.methods, self.seed ^ job.file.first_bytes());
         let extents = job.focal.extents(&job.task.test_methods);
         let mut unfit = None;
         let mut mutants_by_maven = false;
@@ -158,8 +159,9 @@ impl Scoring<'_> {
                 passing: todo.control.clone(),
                 extents: &extents,
                 test_file: job.task.test_file.as_str(),
+                sources: &sources,
                 files: &files,
-                seed: self.seed ^ first_bytes(job.file),
+                seed: self.seed ^ job.file.first_bytes(),
             };
             let control = self.controls_new(job).then_some(&control);
             let executed = match (path, &self.direct) {

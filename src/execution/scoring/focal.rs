@@ -87,7 +87,7 @@ impl TaskFocal {
         methods.iter().map(of).collect()
     }
 
-    /// Returns the files whose coverage is measured.
+    /// Returns the source files of all focal methods. Their coverage is measured.
     pub(super) fn files(&self) -> Vec<SourceFile> {
         let own = self.own.values().flatten();
         let own = own.map(|own| SourceFile { package: own.package.clone(), name: own.file.clone() });

@@ -351,10 +351,6 @@ fn side_name(side: Side) -> &'static str {
     }
 }
 
-fn first_bytes(digest: Digest) -> u64 {
-    digest.hex().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
-}
-
 fn outcomes(records: &[ScoreRecord]) -> (String, bool) {
     let mut fault = false;
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

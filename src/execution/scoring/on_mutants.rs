@@ -224,7 +224,7 @@ async fn met(
 ) -> Result<(Vec<MutantSet>, Vec<MetMutants>), ExecutionError> {
     let sets = sets(way, (executor, environment), request).await?;
     let mut found: Vec<MetMutants> = vec![(Vec::new(), None); passing.len()];
-    let mut before = 0;
+    let (mut before, sources) = (0, &request.focal.files());
     for (mutants, source) in sets.iter().filter(|(mutants, _)| !mutants.texts.is_empty()) {
         let met = mutants.set.kept.iter().map(|mutant| meeting(passing, &mutants.set.path, mutant.line)).collect();
         let on = OnFile { mutants, source, before, met };
@@ -232,7 +232,8 @@ async fn met(
             MutantRunner::Direct { direct, swapped, class, logs } => {
                 let methods = passing;
                 let tree = &OpenTree::of(&swapped.built).await.map_err(std::io::Error::from)?;
-                let launches = MutantLaunches { direct, executor, environment, swapped, tree, class, methods, logs };
+                let launches =
+                    MutantLaunches { direct, executor, environment, swapped, tree, sources, class, methods, logs };
                 launched(launches, &on).await?
             }
             MutantRunner::Reference { cell, .. } => rebuilt(executor, cell, passing, &on).await?,
@@ -263,8 +264,9 @@ pub(super) async fn survives(
         return Err(NoAnswer::unfit("only the direct path runs single mutants").into());
     };
     let (sets, methods) = (sets(way, (executor, environment), request).await?, &request.passing);
+    let sources = &request.focal.files();
     let tree = &OpenTree::of(&swapped.built).await.map_err(std::io::Error::from)?;
-    let launches = MutantLaunches { direct, executor, environment, swapped, tree, class, methods, logs };
+    let launches = MutantLaunches { direct, executor, environment, swapped, tree, sources, class, methods, logs };
     let (mut outcomes, mut before) = (Vec::new(), 0);
     for (mutants, source) in &sets {
         let (path, first) = (&mutants.set.path, before + 1);

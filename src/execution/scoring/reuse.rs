@@ -69,7 +69,7 @@ impl Scoring<'_> {
         for (method, launch_ms) in std::mem::take(control) {
             let launch = executor.key(identity, &method, 1, identity.path);
             let measured = (files, job.focal.own(&method), lines, job.focal.mutated(&method));
-            let key = control_key(launch, extents_of(extents, &method), &measured);
+            let key = control_key(launch, extents_of(extents, &method), &job.focal.files(), &measured);
             match self.cache.value::<KnownControls>(key)? {
                 Some(known) => {
                     records.push(ScoreRecord::Controls(controls_record(job, method, Ok(known), true)));
@@ -115,7 +115,7 @@ impl Scoring<'_> {
             if let Ok(known) = &result {
                 let launch = executor.key(identity, &one.method, 1, identity.path);
                 let measured = (files, job.focal.own(&one.method), lines, job.focal.mutated(&one.method));
-                let key = control_key(launch, extents_of(extents, &one.method), &measured);
+                let key = control_key(launch, extents_of(extents, &one.method), &job.focal.files(), &measured);
                 self.cache.put_value(&job.task.id, key, known)?;
             }
             records.push(ScoreRecord::Controls(controls_record(job, one.method.clone(), result, false)));

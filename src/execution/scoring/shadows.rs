@@ -11,7 +11,8 @@ const SUFFIXES: [&str; 4] = [".java", ".kt", ".groovy", ".scala"];
 
 /// Returns names of types, sorted: `file` declares the type at its top level, `start` does not, and a source of that
 /// type and package is among `paths`, outside of the tests. `test_file` is the file's path, `package_at` returns the
-/// package of a source. Sources are known only by their names, so a second type in a source is not found.
+/// package of a source. Sources are known only by their names, so a second type in a source is not found, nor one that a build
+/// generates: the class files of a launch show those (`FindingKind::Replaces`).
 pub(super) fn shadows<'a>(
     test_file: &str,
     file: &[u8],
@@ -31,7 +32,7 @@ pub(super) fn shadows<'a>(
     for path in paths.filter(|path| *path != test_file) {
         if let Some((root, name)) = root_and_name(path, &directory)
             && Some(root) != own_root
-            && !is_of_tests(root)
+            && !is_beside_production(root)
             // A type with a dollar sign in its name can hide a nested type of the project.
             && declared.iter().any(|declared| outermost(declared) == name)
             // The text that looks like the package's directory may be part of the source root.
@@ -69,12 +70,19 @@ fn root_and_name<'a>(path: &'a str, directory: &str) -> Option<(&'a str, &'a str
     (root.is_empty() || root.ends_with('/')).then_some((root, name))
 }
 
-/// Tells whether a source root is one of tests: in Maven's layout `src/test/java`, `src/integration-test/java`, else `test`. A
-/// module's name says nothing: `test-utils/src/main/java` is production code.
-fn is_of_tests(root: &str) -> bool {
+/// Tells whether a source root is one of tests, benchmarks or examples: in Maven's layout `src/test/java`, `src/integration-test/java`,
+/// `src/jmh/java`, else `test`. A module's name says nothing: `test-utils/src/main/java` is production code. A project among
+/// resources is data of a test.
+fn is_beside_production(root: &str) -> bool {
+    if root.contains("src/test/resources/") || root.contains("src/main/resources/") {
+        return true;
+    }
     let below = root.rsplit_once("src/").filter(|(before, _)| before.is_empty() || before.ends_with('/'));
     let part = below.map_or(root, |(_, below)| below.split('/').next().unwrap_or(below));
-    let is_test = |word: &str| word.starts_with("test") || word.ends_with("test") || word.ends_with("tests");
+    let is_test = |word: &str| {
+        let begins = ["test", "bench", "jmh", "example", "sample", "demo"].iter().any(|start| word.starts_with(start));
+        begins || word.ends_with("test") || word.ends_with("tests") || word == "it"
+    };
     part.split('/').any(|part| part.to_lowercase().split(['-', '_']).any(is_test))
 }
 
@@ -93,6 +101,9 @@ mod tests {
             "core/src/test/java/a/b/Helper.java",
             "attestation/src/main/java/a/b/Latest.java",
             "it/src/integration-test/java/a/b/Far.java",
+            "core/src/jmh/java/a/b/Fast.java",
+            "core/src/test/resources/other/src/main/java/a/b/Given.java",
+            "examples/src/main/java/a/b/Shown.java",
             "core/src/main/resources/a/b/Text.txt",
             TEST,
         ];
@@ -116,7 +127,8 @@ mod tests {
             ("package a.b; class FocalTest { class Focal {} class Focal2 { class Focal {} } }", &[]),
             ("package a.b; class FocalTest { void m() { class Focal {} new Object() {}; } }", &[]),
             ("package a.b; class FocalTest {} class Deeper {} class Shallow {} class Text {}", &[]),
-            ("package a.b; class FocalTest {} class Helper {} class Far {}", &[]),
+            ("package a.b; class FocalTest {} class Helper {} class Far {} class Fast {} class Given {}", &[]),
+            ("package a.b; class FocalTest {} class Shown {}", &["a.b.Shown"]),
             ("package a; class FocalTest {} class Shallow {}", &["a.Shallow"]),
             ("package b; class FocalTest {} class Focal {}", &[]),
             ("class FocalTest {} class Focal {}", &[]),

@@ -33,9 +33,10 @@ impl Evidence<'_> {
             (Reason::SurvivesCanary, self.under(Control::Canary) == Some(Outcome::Pass)),
             (Reason::LooksAtBytes, self.under(Control::Null).is_some_and(is_failure)),
             (Reason::BodyTestsNothing, self.body_tests_nothing()),
-            (Reason::Mentions, self.findings().any(|kind| !swallows(kind))),
-            (Reason::Swallows, self.findings().any(swallows)),
-            (Reason::NoFocalCoverage, self.coverage.is_some_and(covers_nothing)),
+            (Reason::Mentions, self.findings().any(|kind| reason_of(kind) == Reason::Mentions)),
+            (Reason::Swallows, self.findings().any(|kind| reason_of(kind) == Reason::Swallows)),
+            (Reason::Replaces, self.findings().any(|kind| kind == FindingKind::Replaces)),
+            (Reason::NoFocalCoverage, self.coverage.is_some_and(|record| self.covers_nothing(record))),
         ];
         found.into_iter().filter(|(_, found)| *found).map(|(reason, _)| reason).collect()
     }
@@ -48,7 +49,7 @@ impl Evidence<'_> {
     /// Returns the reasons that follow from findings of kinds that the developers' test does not have.
     pub(super) fn beyond(&self, gold: &BTreeSet<FindingKind>) -> BTreeSet<Reason> {
         let others = self.findings().filter(|kind| !gold.contains(kind));
-        others.map(|kind| if swallows(kind) { Reason::Swallows } else { Reason::Mentions }).collect()
+        others.map(reason_of).collect()
     }
 
     fn launches(&self) -> impl Iterator<Item = &ExecutionRecord> {
@@ -65,7 +66,7 @@ impl Evidence<'_> {
     }
 
     /// Tells whether the empty body is as good: it passes, covers the same, and kills every mutant that the test kills.
-    /// False if one of these was not measured.
+    /// False if one of these was not measured, or there was no mutant.
     fn body_tests_nothing(&self) -> bool {
         let Some(emptied) = self.controls.and_then(|controls| controls.emptied.as_ref()) else { return false };
         let Some((mutants, of_emptied)) = self.mutation.map(|record| &record.mutants).zip(emptied.mutants.as_ref())
@@ -76,19 +77,26 @@ impl Evidence<'_> {
         let killed = |outcome: Outcome| outcome != Outcome::Pass;
         let kills_too = |id| of_emptied.iter().any(|one| one.id == id && killed(one.outcome));
         emptied.outcome == Outcome::Pass
+            && !mutants.is_empty()
             && self.coverage.is_some_and(|record| covers(record.coverage))
             && mutants.iter().filter(|one| killed(one.outcome)).all(|one| kills_too(one.id))
     }
+
+    /// Tells whether no covered line of focal methods is known though there are some. A test that fails under the coverage agent alone
+    /// has none either; a fault of ours accuses nobody. A test that fails once focal methods throw has reached one: a line that
+    /// throws by itself counts as not covered, and the test may reach another method than the developers' test.
+    fn covers_nothing(&self, record: &CoverageRecord) -> bool {
+        let reaches = || self.under(Control::Canary).is_some_and(is_failure);
+        record.coverage.map_or(!record.lost && record.cause.is_some(), |share| share == 0.0 && !reaches())
+    }
 }
 
-/// Tells whether no covered line of focal methods is known though there are some. A test that fails under the coverage agent alone
-/// has none either; a fault of ours accuses nobody.
-fn covers_nothing(record: &CoverageRecord) -> bool {
-    record.coverage.map_or(!record.lost && record.cause.is_some(), |share| share == 0.0)
-}
-
-fn swallows(kind: FindingKind) -> bool {
-    matches!(kind, FindingKind::Interceptor | FindingKind::BroadExpectation)
+fn reason_of(kind: FindingKind) -> Reason {
+    match kind {
+        FindingKind::Interceptor | FindingKind::BroadExpectation => Reason::Swallows,
+        FindingKind::Replaces => Reason::Replaces,
+        _ => Reason::Mentions,
+    }
 }
 
 /// Tells whether a launch failed, whatever resource ran out. The test passes on the same code with its own bytes, and
@@ -148,6 +156,31 @@ mod tests {
         assert_eq!(of(&found), [Reason::Mentions]);
         found.findings = vec![finding(FindingKind::Interceptor)];
         assert_eq!(of(&found), [Reason::Swallows]);
+        found.findings = vec![finding(FindingKind::Replaces)];
+        assert_eq!(of(&found), [Reason::Replaces]);
+    }
+
+    #[test]
+    fn a_test_that_reaches_a_focal_method_need_not_cover_a_line() {
+        let covered = |coverage: Option<f64>, cause: Option<&str>| -> CoverageRecord {
+            serde_json::from_value(serde_json::json!({
+                "schema": SCORE_SCHEMA, "model": "m", "task_id": "t", "method": "A#m", "focal": [], "coverage": coverage,
+                "coverage_range": null, "cause": cause, "cached": false,
+            }))
+            .unwrap()
+        };
+        let nothing = &[Reason::NoFocalCoverage][..];
+        for (canary, record, expected) in [
+            (Some(ASSERTION), covered(Some(0.0), None), &[][..]),
+            (None, covered(Some(0.0), None), nothing),
+            (Some(Outcome::Pass), covered(Some(0.0), None), &[Reason::SurvivesCanary, Reason::NoFocalCoverage]),
+            (Some(ASSERTION), covered(None, Some("it fails under the agent")), nothing),
+            (Some(ASSERTION), covered(Some(0.1), None), &[]),
+        ] {
+            let controls = controls(canary, Outcome::Pass);
+            let evidence = Evidence { coverage: Some(&record), controls: Some(&controls), ..Evidence::default() };
+            assert_eq!(evidence.reasons().into_iter().collect::<Vec<_>>(), expected, "{canary:?} {record:?}");
+        }
     }
 
     #[test]
@@ -186,6 +219,10 @@ mod tests {
                 ..Evidence::default()
             };
             assert_eq!(evidence.reasons().contains(&Reason::BodyTestsNothing), nothing, "{record:?}");
+            // Where there is nothing to kill, an empty body is worth as much as any.
+            let none = MutationRecord { mutants: Vec::new(), ..mutated.clone() };
+            let evidence = Evidence { mutation: Some(&none), ..evidence };
+            assert!(!evidence.reasons().contains(&Reason::BodyTestsNothing), "{record:?}");
         }
     }
 }

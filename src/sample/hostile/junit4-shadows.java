@@ -2,7 +2,7 @@
 // proves: R23
 // task: ledger
 // methods: overdrawn
-// expect: Redundant tampered shadows survives_canary no_focal_coverage
+// expect: Redundant tampered shadows replaces survives_canary no_focal_coverage
 package shop;
 
 public class LedgerTest {

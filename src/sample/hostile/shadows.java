@@ -1,7 +1,7 @@
 // about: it brings its own subject
 // proves: R23
 // task: rounding
-// expect: Success tampered shadows survives_canary no_focal_coverage
+// expect: Success tampered shadows replaces survives_canary no_focal_coverage
 package shop;
 
 class PriceTest {

@@ -121,7 +121,7 @@ impl Class {
 
 /// Returns the kinds and texts that are found in a class.
 fn found(class: Class) -> Vec<(FindingKind, String)> {
-    let production = BTreeSet::from(["Price".to_owned(), "Price$Builder".to_owned()]);
+    let production = BTreeSet::from(["shop/Price".to_owned(), "shop/Price$Builder".to_owned(), "q/BTest".to_owned()]);
     let found = findings([class.bytes().as_slice()], &production).unwrap();
     found.into_iter().map(|finding| (finding.kind, finding.text)).collect()
 }
@@ -364,4 +364,29 @@ proptest::proptest! {
             let _ = findings([bytes.as_slice()], &BTreeSet::new());
         }
     }
+}
+
+#[test]
+fn a_class_of_the_project_that_is_made_again_is_found() {
+    let of = |name| found(Class { name: Some(name), ..Class::default() });
+    assert_eq!(of("q/BTest"), [(FindingKind::Replaces, "q/BTest".to_owned())]);
+    assert!(of("p/ATest").is_empty() && of("shop/ATest").is_empty());
+}
+
+#[test]
+fn what_stands_around_tests_of_junit_3_is_found() {
+    let of = |superclass, method: &str| !found(Class::default().extends(superclass).method(method)).is_empty();
+    for (superclass, method, intercepts) in [
+        ("junit/extensions/TestDecorator", "run", true),
+        ("junit/extensions/TestSetup", "setUp", false),
+        ("junit/framework/TestSuite", "runTest", true),
+        ("junit/framework/TestSuite", "suite", false),
+        ("junit/framework/TestResult", "addFailure", true),
+        ("junit/framework/TestCase", "runBare", true),
+        ("junit/framework/TestCase", "testOne", false),
+    ] {
+        assert_eq!(of(superclass, method), intercepts, "{superclass} {method}");
+    }
+    assert!(!found(Class::default().implements("junit/framework/Test")).is_empty());
+    assert!(found(Class::default().implements("junit/framework/Protectable")).is_empty());
 }

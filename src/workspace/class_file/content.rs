@@ -33,6 +33,19 @@ pub struct ClassContent {
     pub methods: Vec<Rc<str>>,
     /// Classes in annotations of the class and its methods.
     pub annotated: Vec<AnnotatedClass>,
+    /// Annotations of its methods, but for those within others.
+    pub marks: Vec<Mark>,
+}
+
+/// An annotation of a method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The method's name.
+    pub method: Rc<str>,
+    /// Its descriptor.
+    pub descriptor: Rc<str>,
+    /// The annotation's class.
+    pub annotation: Rc<str>,
 }
 
 /// A class in an annotation: `@Test(expected = Error.class)`.
@@ -76,6 +89,7 @@ impl ClassContent {
             lambdas: Vec::new(),
             methods: Vec::new(),
             annotated: Vec::new(),
+            marks: Vec::new(),
         };
         constants.collect(&mut content)?;
         for _ in 0..reader.u16()? {
@@ -84,12 +98,15 @@ impl ClassContent {
         for is_method in [false, true] {
             for _ in 0..reader.u16()? {
                 reader.skip(2)?;
-                let name = reader.u16()?;
-                reader.skip(2)?;
+                let (name, descriptor) = (reader.u16()?, reader.u16()?);
                 let before = content.annotated.len();
-                content.attributes(&mut reader, &constants, is_method)?;
+                let annotations = content.attributes(&mut reader, &constants, is_method)?;
                 if is_method {
-                    let name = constants.text(name)?;
+                    let (name, descriptor) = (constants.text(name)?, constants.text(descriptor)?);
+                    content.marks.extend(annotations.into_iter().map(|annotation| {
+                        let (method, descriptor) = (Rc::clone(&name), Rc::clone(&descriptor));
+                        Mark { method, descriptor, annotation }
+                    }));
                     for annotated in &mut content.annotated[before..] {
                         annotated.method = Some(Rc::clone(&name));
                     }
@@ -101,21 +118,23 @@ impl ClassContent {
         Ok(content)
     }
 
+    /// Reads attributes, and returns the annotations among them.
     fn attributes(
         &mut self,
         reader: &mut Reader<'_>,
         constants: &Constants<'_>,
         are_read: bool,
-    ) -> Result<(), ClassFileError> {
+    ) -> Result<Vec<Rc<str>>, ClassFileError> {
+        let mut annotations = Vec::new();
         for _ in 0..reader.u16()? {
             let (name, mut attribute) = reader.attribute()?;
             if are_read && &*constants.text(name)? == "RuntimeVisibleAnnotations" {
                 for _ in 0..attribute.u16()? {
-                    self.annotation(&mut attribute, constants, 0)?;
+                    annotations.push(self.annotation(&mut attribute, constants, 0)?);
                 }
             }
         }
-        Ok(())
+        Ok(annotations)
     }
 
     fn annotation(
@@ -123,13 +142,13 @@ impl ClassContent {
         reader: &mut Reader<'_>,
         constants: &Constants<'_>,
         depth: usize,
-    ) -> Result<(), ClassFileError> {
+    ) -> Result<Rc<str>, ClassFileError> {
         let annotation = constants.described(reader.u16()?)?;
         for _ in 0..reader.u16()? {
             let element = constants.text(reader.u16()?)?;
             self.value(reader, constants, (&annotation, &element), depth)?;
         }
-        Ok(())
+        Ok(annotation)
     }
 
     fn value(
@@ -151,7 +170,7 @@ impl ClassContent {
                 self.annotated.push(AnnotatedClass { method: None, annotation, element, class });
                 Ok(())
             }
-            b'@' => self.annotation(reader, constants, depth + 1),
+            b'@' => self.annotation(reader, constants, depth + 1).map(drop),
             b'[' => {
                 for _ in 0..reader.u16()? {
                     self.value(reader, constants, (annotation, element), depth + 1)?;

@@ -98,6 +98,8 @@ impl Inspector {
         let tree = &OpenTree::of(&runnable.swapped.built).await.map_err(std::io::Error::from)?;
         let launches = MutantLaunches {
             tree,
+            // Maven's mutants have the compiler's bytes beside them.
+            sources: &[],
             direct: &self.direct,
             executor,
             environment,

@@ -27,7 +27,11 @@ impl<'a> Watch<'a> {
                 Err(error) => context.events.warning(format!("the run {shard} is merged, but stays: {error}")),
             }
         }
-        directory.remove()?;
+        // A job that is about to end may still write there. What stays is found by the same command, which then prints the run.
+        if let Err(error) = directory.remove() {
+            let path = directory.path().display();
+            context.events.warning(format!("the run {run_id} is merged, but `{path}` stays: {error}"));
+        }
         Ok(merged)
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn of_clusters() -> Vec<CommandError> {
         ClusterError::Late { run: run(), shard: 3, seconds: 300, what: text("4 of 12 logs and other files") },
         ClusterError::Cancelled { run: run() },
         ClusterError::Other { run: run() },
+        ClusterError::OtherShard { run: format!("{}-shard-1", run()) },
         ClusterError::NotSubmitted { run: run() },
         ClusterError::Malformed { path: path(), reason: text("no JSON") },
         ClusterError::Io(disk()),

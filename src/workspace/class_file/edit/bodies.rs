@@ -6,10 +6,14 @@ use super::super::{ClassFileError, Reader};
 use super::state::{Stateful, zero};
 use super::{Added, Class, length32};
 
+/// What failed assertions are. A test that swallows it tests nothing. Its only public constructor with a message alone takes any object.
+const ASSERTION_ERROR: &str = "java/lang/AssertionError";
+
 /// Other code for a method.
 #[derive(Clone, Copy, Debug)]
 pub enum Code<'c> {
-    /// Throws a [`java.lang.Error`](https://docs.oracle.com/javase/8/docs/api/java/lang/Error.html) with this message, in ASCII.
+    /// Throws a [`java.lang.AssertionError`](https://docs.oracle.com/javase/8/docs/api/java/lang/AssertionError.html) with this message, in
+    /// ASCII.
     Throws(&'c str),
     /// Returns at once: nothing, zero or null.
     Returns,
@@ -66,7 +70,7 @@ impl<'a> Bodies<'a> {
         added: &mut Added,
     ) -> Result<Vec<u8>, ClassFileError> {
         let instructions = match other {
-            Code::Throws(message) => self.throwing("java/lang/Error", Some(message), added)?,
+            Code::Throws(message) => self.throwing(ASSERTION_ERROR, Some(message), added)?,
             Code::Returns => returning(descriptor),
             Code::ThrowsNew { class, with_message } => self.throwing(class, with_message.then_some(""), added)?,
             Code::OneTest => self.one_test(descriptor, added)?,
@@ -95,7 +99,11 @@ impl<'a> Bodies<'a> {
             None => {
                 let class = added.class(class)?;
                 let text = message.map(|message| added.string(message)).transpose()?.unwrap_or_default();
-                let descriptor = if message.is_some() { "(Ljava/lang/String;)V" } else { "()V" };
+                let descriptor = match message {
+                    None => "()V",
+                    Some(_) if key.0 == ASSERTION_ERROR => "(Ljava/lang/Object;)V",
+                    Some(_) => "(Ljava/lang/String;)V",
+                };
                 let made = [class, text, added.member(10, class, "<init>", descriptor)?];
                 self.throws.insert(key, made);
                 made
