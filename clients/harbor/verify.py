@@ -77,9 +77,11 @@ def target(path):
         if error.errno not in (errno.ENXIO, errno.ENODEV, errno.ELOOP, errno.ENOTDIR):
             raise
         return refused(path, error.strerror)
+    # `open` raises an error for a directory.
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        return refused(path, "it is no file")
     with open(file, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return refused(path, "it is no file")
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         return refused(path, f"it has more than {MOST_BYTES} bytes")

@@ -3,6 +3,7 @@
 mod bundled;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -262,7 +263,8 @@ pub(super) fn of_image(image: &Image, store: &Store) -> Result<Content, CommandE
     Ok(Content::Paths { paths: paths.map_err(ImageError::from)?, base: store.root().to_owned() })
 }
 
-/// Returns the task that a workspace says it is of, if it is a known one.
+/// Returns the task that a workspace says it is of, if it is a known one. Its `task.json` is not believed where the directory has the
+/// name of another task: the directory is then audited for all tasks.
 fn own_task(path: &Path, all: &[Task]) -> Option<TaskId> {
     let file = path.join(TASK_FILE);
     let metadata = fs::symlink_metadata(&file).ok()?;
@@ -270,5 +272,56 @@ fn own_task(path: &Path, all: &[Task]) -> Option<TaskId> {
         return None;
     }
     let facts: TaskFile = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+    let real = fs::canonicalize(path).ok()?;
+    let names = [path.file_name(), real.file_name()];
+    let is_another = |task: &Task| task.id != facts.task_id && names.contains(&Some(OsStr::new(task.id.as_str())));
+    if all.iter().any(is_another) {
+        return None;
+    }
     all.iter().any(|task| task.id == facts.task_id).then_some(facts.task_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::Track;
+
+    #[test]
+    fn a_task_file_under_another_tasks_name_is_not_believed() {
+        let task = |id: &str| Task {
+            id: id.parse().unwrap(),
+            repository: "a/b".parse().unwrap(),
+            track: Track::TestUpdate,
+            rev1: "a".repeat(40).parse().unwrap(),
+            rev2: "b".repeat(40).parse().unwrap(),
+            rev1_date: "2020-01-31".to_owned(),
+            rev2_date: "2020-01-31".to_owned(),
+            test_file: "src/test/java/ATest.java".parse().unwrap(),
+            test_methods: Vec::new(),
+            focal_methods: Vec::new(),
+        };
+        let all = [task("one"), task("two")];
+        let directory = tempfile::tempdir().unwrap();
+        let facts = serde_json::json!({
+            "schema": 1, "task_id": "two", "repository": "a/b", "track": Track::TestUpdate,
+            "test_file": "src/test/java/ATest.java", "test_methods": [], "start_sha256": null, "image": null,
+            "project": "/work/project", "commands": null,
+        });
+        let path = |name: &str| directory.path().join(name);
+        for name in ["one", "two", "copy"] {
+            fs::create_dir(path(name)).unwrap();
+            fs::write(path(name).join(TASK_FILE), facts.to_string()).unwrap();
+        }
+        fs::create_dir(path("links")).unwrap();
+        for (link, target) in [("linked", "one"), ("links/one", "../copy"), ("links/two", "../two")] {
+            std::os::unix::fs::symlink(target, path(link)).unwrap();
+        }
+        let told = |name: &str| own_task(&path(name), &all).map(|task| task.to_string());
+        for name in ["two", "copy", "links/two"] {
+            assert_eq!(told(name).as_deref(), Some("two"), "{name}");
+        }
+        for name in ["one", "linked", "links/one"] {
+            assert_eq!(told(name), None, "{name}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::artifacts::{OwnArtifact, own_artifacts};
 use super::changes::changes;
-use super::normal::{normal, patched, place, unescaped, without_entities};
+use super::normal::{normal, patched, place, resolved};
 use super::{AuditError, Kind};
 use crate::java::Unit;
 use crate::task::{Task, TaskId};
@@ -134,11 +134,7 @@ impl Hunt {
                     detail: secret.class.clone(),
                 });
             }
-            for found in self.commits.find_overlapping_iter(content) {
-                let secret = &self.secrets[found.pattern().as_usize()];
-                let (task, detail) = (secret.task.clone(), secret.commit.clone());
-                hits.push(Hit { task, kind: Kind::CommitId, offset: found.start(), detail });
-            }
+            hits.extend(self.commits(content));
         }
         let text = normal(content);
         let mut seen = BTreeSet::new();
@@ -155,6 +151,17 @@ impl Hunt {
         let mut told: BTreeSet<TaskId> = BTreeSet::new();
         told.extend(hits.iter().filter(|hit| TEXTS.contains(&hit.kind)).map(|hit| hit.task.clone()));
         hits.retain(|hit| hit.kind != Kind::ChangedText || told.insert(hit.task.clone()));
+        hits
+    }
+
+    /// Returns the new revisions' ids that a content or a name holds.
+    pub(super) fn commits(&self, content: &[u8]) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        for found in self.commits.find_overlapping_iter(content) {
+            let secret = &self.secrets[found.pattern().as_usize()];
+            let (task, detail) = (secret.task.clone(), secret.commit.clone());
+            hits.push(Hit { task, kind: Kind::CommitId, offset: found.start(), detail });
+        }
         hits
     }
 
@@ -232,8 +239,13 @@ fn needles(task: usize, secret: &Secret) -> Result<Vec<Needle>, AuditError> {
     if let Some(before) = &secret.start {
         let changes = changes(before, &secret.test).map_err(|error| AuditError::Search(error.message().to_owned()))?;
         // The audit reads contents in these forms as well, the starting file among them.
-        let forms = [unescaped(before), without_entities(before)].into_iter().flatten().chain(patched(before));
-        let forms: Vec<Vec<u8>> = forms.map(|form| normal(&form)).collect();
+        let mut forms: Vec<Vec<u8>> = Vec::new();
+        let mut add_form = |form: &[u8]| {
+            forms.push(normal(form));
+            forms.extend(patched(form).iter().map(|patched| normal(patched)));
+        };
+        add_form(before);
+        resolved(before, &mut |_, form| add_form(form));
         let stands_in = |form: &Vec<u8>, text: &[u8]| form.windows(text.len().max(1)).any(|window| window == text);
         for change in changes {
             if forms.iter().any(|form| stands_in(form, &change.text)) {

@@ -65,8 +65,31 @@ pub(super) fn unescaped(content: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
+/// Calls `each` with a content's forms without escapes and entities. A form's name tells what was resolved, such as
+/// `!entities!unescaped`.
+pub(super) fn resolved(content: &[u8], each: &mut dyn FnMut(&str, &[u8])) {
+    each_unescaped("", content, each);
+    if let Some(plain) = without_entities(content) {
+        each("!entities", &plain);
+        each_unescaped("!entities", &plain, each);
+    }
+}
+
+/// Resolves escapes again and again, because a string of JSON may hold JSON.
+fn each_unescaped(name: &str, content: &[u8], each: &mut dyn FnMut(&str, &[u8])) {
+    const MOST_TIMES: usize = 3;
+    let mut name = name.to_owned();
+    let mut last: Option<Vec<u8>> = None;
+    for _ in 0..MOST_TIMES {
+        let Some(plain) = unescaped(last.as_deref().unwrap_or(content)) else { return };
+        name.push_str("!unescaped");
+        each(&name, &plain);
+        last = Some(plain);
+    }
+}
+
 /// Returns the content with the entities of HTML and XML replaced; `None` if there are none.
-pub(super) fn without_entities(content: &[u8]) -> Option<Vec<u8>> {
+fn without_entities(content: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
     let mut rest = content;
     let mut any = false;
@@ -122,17 +145,27 @@ enum Marks {
 /// Returns the new side of patches in a content: lines that a patch removes are left out, and the others lose their mark. There is a
 /// text for patches at the beginnings of lines, and one for indented, quoted or commented out patches. Empty if no patch removes a line.
 pub(super) fn patched(content: &[u8]) -> Vec<Vec<u8>> {
+    new_sides(content, false)
+}
+
+/// Returns what [`patched()`] returns, and also the new side of patches that only add lines: their marks are letters of base64.
+pub(super) fn added(content: &[u8]) -> Vec<Vec<u8>> {
+    new_sides(content, true)
+}
+
+fn new_sides(content: &[u8], adding: bool) -> Vec<Vec<u8>> {
     const LOOKED_AT: usize = 8 << 10;
     if content[..content.len().min(LOOKED_AT)].contains(&0) {
         return Vec::new();
     }
-    [Marks::First, Marks::Later].into_iter().filter_map(|marks| new_side(content, marks)).collect()
+    [Marks::First, Marks::Later].into_iter().filter_map(|marks| new_side(content, marks, adding)).collect()
 }
 
-fn new_side(content: &[u8], marks: Marks) -> Option<Vec<u8>> {
+/// Returns the new side; `None` if no line is added, or if no line is removed and `adding` is not set.
+fn new_side(content: &[u8], marks: Marks, adding: bool) -> Option<Vec<u8>> {
     let lines = || content.split_inclusive(|byte| *byte == b'\n');
     let is = |line, mark| marked(line, marks).is_some_and(|rest| rest[0] == mark);
-    let (mut removes, mut adds) = (false, false);
+    let (mut removes, mut adds) = (adding, false);
     for line in lines() {
         removes |= is(line, b'-');
         adds |= is(line, b'+') || is(line, b'@');
@@ -184,6 +217,10 @@ mod tests {
         assert_eq!(patched(patch), [b"@ -1,3 +1,3 @@\na\nc\n d\n".to_vec()]);
         let quoted = b"> -b\n> +c\n> a\n";
         assert_eq!(patched(quoted), [b"c\n> a\n".to_vec()]);
+        let new = b"+a\n+b\n";
+        assert_eq!(added(new), [b"a\nb\n".to_vec()]);
+        assert_eq!((added(patch), added(quoted)), (patched(patch), patched(quoted)));
+        assert!(patched(new).is_empty() && added(b"- one\n- two\n").is_empty());
         // A list is no patch.
         assert!(patched(b"- one\n- two\n  and\n").is_empty());
         assert!(patched(b"-\0\n+\n").is_empty());

@@ -15,7 +15,7 @@ use liblzma::stream::Stream;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 use super::hunt::{Hit, Hunt};
-use super::normal::{patched, unescaped, without_entities};
+use super::normal::{added, patched, resolved, unescaped};
 use super::packs::{self, Object};
 use super::places::Repositories;
 use super::streams::{Format, HEAD_BYTES, Meter, Metered};
@@ -121,6 +121,7 @@ impl<'a> Scanner<'a> {
 
     fn entry(&mut self, path: &Path, place: &str, left: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let metadata = fs::symlink_metadata(path)?;
+        self.name(place);
         if metadata.is_dir() {
             let mut below = Vec::new();
             for entry in fs::read_dir(path)? {
@@ -179,6 +180,7 @@ impl<'a> Scanner<'a> {
             return;
         }
         self.report.entries += 1;
+        self.name(place);
         for hit in self.hunt.artifact(place) {
             if self.own.contains(&hit.task) {
                 self.hit(hit, place);
@@ -231,6 +233,15 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Looks for commit ids in a name. The finding's place ends with the name that has the id, so a directory is told once.
+    fn name(&mut self, place: &str) {
+        for hit in self.hunt.commits(place.as_bytes()) {
+            let rest = hit.offset + hit.detail.len();
+            let end = place[rest..].find(['/', '!']).map_or(place.len(), |length| rest + length);
+            self.hit(Hit { offset: 0, ..hit }, &place[..end]);
+        }
+    }
+
     /// Looks at a content that is in memory.
     fn content(&mut self, place: &str, content: &[u8], depth: usize) {
         self.report.bytes += content.len() as u64;
@@ -256,13 +267,9 @@ impl<'a> Scanner<'a> {
             }
             return;
         }
-        base64::decoded(content, &mut |offset, plain| {
-            self.decoded(&format!("{place}!base64@{offset}"), plain, depth);
-        });
+        self.base64(place, content, depth);
         if let Some(plain) = base64::has_escaped_lines(content).then(|| unescaped(content)).flatten() {
-            base64::decoded(&plain, &mut |offset, plain| {
-                self.decoded(&format!("{place}!unescaped!base64@{offset}"), plain, depth);
-            });
+            self.base64(&format!("{place}!unescaped"), &plain, depth);
         }
         if is_zip {
             self.zip(place, content, depth);
@@ -294,15 +301,22 @@ impl<'a> Scanner<'a> {
             }
         };
         look(self, place.to_owned(), content, true);
-        if let Some(plain) = unescaped(content) {
-            look(self, format!("{place}!unescaped"), &plain, false);
-        }
-        if let Some(plain) = without_entities(content) {
-            look(self, format!("{place}!entities"), &plain, false);
+        resolved(content, &mut |name, plain| look(self, format!("{place}{name}"), plain, false));
+    }
+
+    /// Looks at base64 in a content, also in lines that a patch adds.
+    fn base64(&mut self, place: &str, content: &[u8], depth: usize) {
+        base64::decoded(content, &mut |offset, plain| {
+            self.decoded(&format!("{place}!base64@{offset}"), plain, depth);
+        });
+        for side in added(content) {
+            base64::decoded(&side, &mut |offset, plain| {
+                self.decoded(&format!("{place}!patch!base64@{offset}"), plain, depth);
+            });
         }
     }
 
-    /// Looks at decoded bytes: at archives in them, and else for the text only, because most are not base64 at all.
+    /// Looks at decoded bytes: at archives in them, and else for text and further base64 only, because most are not base64 at all.
     fn decoded(&mut self, place: &str, content: &[u8], depth: usize) {
         let format = Format::of(content);
         let is_archive = content.starts_with(b"PK\x03\x04")
@@ -315,6 +329,9 @@ impl<'a> Scanner<'a> {
             return;
         }
         self.texts(place, content);
+        if depth + 1 < self.limits.depth {
+            self.base64(place, content, depth + 1);
+        }
     }
 
     /// Looks at what a stream of zlib holds, which may be an object of git.

@@ -127,6 +127,9 @@ fn texts_are_found_in_any_layout() {
     let quoted: String = METHOD.lines().map(|line| format!("> * {line}\r\n")).collect();
     let wide: Vec<u8> = METHOD.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let joined = METHOD.replace('\n', " ");
+    let json_in_json = serde_json::json!({ "outer": json }).to_string();
+    let thrice = serde_json::json!([json_in_json]).to_string();
+    let json_in_html = json.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     for (name, content, kind, place) in [
         ("whole", test.as_bytes(), "test_file", "whole"),
         ("whole", test.as_bytes(), "test_text", "whole"),
@@ -138,7 +141,10 @@ fn texts_are_found_in_any_layout() {
         ("mail", quoted.as_bytes(), "method_text", "mail"),
         ("wide", &wide, "method_text", "wide"),
         ("predictions.jsonl", json.as_bytes(), "test_text", "predictions.jsonl!unescaped"),
+        ("twice.json", json_in_json.as_bytes(), "test_text", "twice.json!unescaped!unescaped"),
+        ("thrice.json", thrice.as_bytes(), "test_text", "thrice.json!unescaped!unescaped!unescaped"),
         ("report.html", html.as_bytes(), "method_text", "report.html!entities"),
+        ("json.html", json_in_html.as_bytes(), "test_text", "json.html!entities!unescaped"),
         ("notes", format!("see {COMMIT}").as_bytes(), "commit_id", "notes"),
     ] {
         assert_leaks(name, content, kind, place);
@@ -167,12 +173,19 @@ fn encodings_and_archives_are_opened() {
     ] {
         assert_leaks("b", each_line(before, after).as_bytes(), "method_text", &format!("b!base64@{at}"));
     }
+    // The mark of an added line is a letter of base64.
+    for before in ["+", "> +"] {
+        assert_leaks("b", each_line(before, "").as_bytes(), "method_text", "b!patch!base64@0");
+    }
     let escaped = format!("{{\"text\": \"{}\"}}", lines.replace('\n', "\\n"));
     assert_leaks("b", escaped.as_bytes(), "method_text", "b!unescaped!base64@10");
     let url = ::base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&test);
     assert_leaks("b", format!("key: {base64}").as_bytes(), "method_text", "b!base64@5");
     assert_leaks("b", lines.as_bytes(), "method_text", "b!base64@0");
     assert_leaks("b", format!("xy{url}").as_bytes(), "test_file", "b!base64@2");
+    let twice =
+        ::base64::engine::general_purpose::STANDARD.encode(::base64::engine::general_purpose::STANDARD.encode(&test));
+    assert_leaks("b", twice.as_bytes(), "test_file", "b!base64@0!base64@0");
     let files: &[(&str, &[u8])] = &[("d/ATest.java", test.as_bytes())];
     let jar = zip(files);
     let nested = zip(&[("lib/inner.jar", &jar)]);
@@ -296,6 +309,22 @@ fn later_commits_and_names_of_them_are_found() {
             None => fs::remove_file(&file).unwrap(),
         }
     }
+}
+
+#[test]
+fn commit_ids_in_names_are_told_once() {
+    let named = format!("v-{COMMIT}");
+    let archive = tar(&[(&format!("{named}/a"), b"x"), (&format!("{named}/b"), b"y")]);
+    let directory = Directory::new()
+        .put(&format!("d/{named}/a"), b"x")
+        .put(&format!("d/{named}/below/b"), b"y")
+        .put(&format!("e/{COMMIT}.zip"), &zip(&[("f", b"x")]))
+        .put("g.tar", &archive);
+    fs::create_dir(directory.0.path().join(COMMIT)).unwrap();
+    let places = [COMMIT.to_owned(), format!("d/{named}"), format!("e/{COMMIT}.zip"), format!("g.tar!{named}")];
+    let report = directory.audited();
+    assert_eq!(found(&report), BTreeSet::from(places.map(|place| ("commit_id", place))));
+    assert!(report.findings.iter().all(|finding| finding.offset == 0 && finding.detail == COMMIT), "{report:?}");
 }
 
 #[test]

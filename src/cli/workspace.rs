@@ -84,10 +84,7 @@ pub(super) fn run(arguments: &WorkspaceArguments, context: &Context) -> Result<(
     }
     let Some(output) = &arguments.output else { return Ok(()) };
     let written = match arguments.bundle.request(&selector) {
-        Some(request) => {
-            let written = block_on(context, unpack::write(&request, output, context))?;
-            written.map(|results| Partial { results, verdict: Ok(()) })
-        }
+        Some(request) => block_on(context, unpack::write(&request, output, context))?,
         None => block_on(context, agents::write(&selector, output, context))?,
     };
     let Some(Partial { results: written, verdict }) = written else { return Ok(()) };

@@ -165,6 +165,19 @@ fn a_developers_test_in_a_bundle_for_agents_is_found() {
     fs::write(workspace.join("project/notes.md"), gold).unwrap();
     let said = maker.run(&["audit", workspace.to_str().unwrap()]);
     assert!(said.starts_with("exit 1\n") || is_of_another_task(&said, &workspace, &miniature.name), "{said}");
+
+    // A `task.json` of another task hides nothing.
+    let forged = maker.line.path().join("forged");
+    maker.fine(&["workspace", "-o", forged.to_str().unwrap()]);
+    let workspaces = fs::read_dir(&forged).unwrap().map(|entry| entry.unwrap().path());
+    let (own, others): (Vec<_>, Vec<_>) =
+        workspaces.partition(|path| path.to_str().unwrap().ends_with(&miniature.name));
+    fs::write(own[0].join("task.json"), fs::read(others[0].join("task.json")).unwrap()).unwrap();
+    fs::write(own[0].join("project/notes.md"), gold).unwrap();
+    for audited in [&own[0], &forged] {
+        let said = maker.run(&["audit", audited.to_str().unwrap()]);
+        assert!(said.starts_with("exit 1\n") && said.contains("project/notes.md"), "{said}");
+    }
 }
 
 /// Tells whether the workspace belongs to another task than the planted answer.
@@ -209,6 +222,7 @@ fn damaged_bundles_for_agents_are_refused() {
     fs::write(path("short.tar"), &bytes[..bytes.len() / 2]).unwrap();
     refused(&path("short.tar"), &["--unsigned"], 4, "truncated");
     let blobs = fs::read_dir(directory.join("blobs/sha256")).unwrap().map(|one| one.unwrap());
+    let mut written_before_a_failure = 0;
     for blob in blobs.filter(|blob| blob.metadata().unwrap().len() > 0).map(|blob| blob.file_name()) {
         let tampered = path(&format!("tampered-{}", blob.display()));
         copy(&directory, &tampered);
@@ -225,7 +239,11 @@ fn damaged_bundles_for_agents_are_refused() {
         // Each archive is compared before it is unpacked; a damaged record is seen before all of them.
         assert!(said.starts_with("exit 0") || said.starts_with("exit 6\n"), "{said}");
         assert!(said.starts_with("exit 0") || unpacked < maker.tasks(), "{said}");
+        // Each workspace that was written before a failure is told.
+        assert_eq!(said.lines().filter(|line| line.starts_with("out/")).count(), unpacked, "{said}");
+        written_before_a_failure += if said.starts_with("exit 0") { 0 } else { unpacked };
     }
+    assert!(written_before_a_failure > 0);
     // Blobs of another size are listed like those with other bytes.
     let longer = path("longer");
     copy(&directory, &longer);

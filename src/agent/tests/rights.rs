@@ -132,11 +132,15 @@ host._keep("predictions.jsonl", b"line")
 
     let _socket = UnixListener::bind(logs.path().join("socket")).unwrap();
     fs::write(logs.path().join("file"), "mine").unwrap();
+    fs::create_dir(logs.path().join("directory")).unwrap();
     python(
         logs.path(),
         r#"
 assert verify.target(logs + "/socket") is None
 assert verify.target(logs + "/missing") is None
+before = os.listdir("/proc/self/fd")
+assert verify.target(logs + "/directory") is None
+assert os.listdir("/proc/self/fd") == before
 assert verify.target(logs + "/file") == "mine"
 "#,
     );

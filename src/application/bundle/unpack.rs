@@ -10,6 +10,7 @@ use crate::agent::collection::{Collected, Target, collect};
 use crate::agent::{AgentError, PROJECT, TaskFile, Written, check_free, unpack};
 use crate::application::Context;
 use crate::application::agents::{one, tell_output};
+use crate::application::failures::Partial;
 use crate::application::workbench::blocking;
 use crate::bundle::agents::PackedWorkspace;
 use crate::bundle::{Audience, BundleError, Description, Layout};
@@ -85,13 +86,13 @@ pub(in crate::application) struct Unpacked {
 ///
 /// # Errors
 /// [`BundleError`], also for a bundle for scorers; [`AgentError`];
-/// [`CommandError::Usage`] for a selection by date, which a bundle for agents does not tell; an interrupt. Nothing is written if
-/// a workspace's place is taken.
+/// [`CommandError::Usage`] for a selection by date, which a bundle for agents does not tell. Nothing is written if a workspace's
+/// place is taken. A later error or an interrupt is the verdict beside the workspaces that were written before it.
 pub async fn write(
     request: &UnpackRequest,
     output: &Path,
     context: &Context,
-) -> Result<Option<Vec<Written>>, CommandError> {
+) -> Result<Option<Partial<Vec<Written>>>, CommandError> {
     let (opened, chosen) = request.open(context)?;
     for chosen in &chosen {
         check_free(&chosen.task, &output.join(chosen.task.as_str()))?;
@@ -102,26 +103,37 @@ pub async fn write(
         return Ok(None);
     }
     context.umask.create_directory(output).map_err(AgentError::Io)?;
-    let mut written = Vec::new();
+    let mut partial = Partial { results: Vec::new(), verdict: Ok(()) };
     for chosen in chosen {
-        let archive = archive_of(&opened, &chosen)?;
-        let path = output.join(chosen.task.as_str());
-        let work = blocking(move || {
-            chosen.unpack(archive, &path)?;
-            let Chosen { task, packed, .. } = chosen;
-            Ok(Written {
-                task_id: task,
-                path,
-                files: packed.files,
-                bytes: packed.bytes,
-                commit: packed.commit,
-                lacking: packed.lacking,
-                only_named: packed.only_named,
-            })
-        });
-        written.push(context.until_interrupted(work).await?);
+        match write_one(&opened, chosen, output, context).await {
+            Ok(written) => partial.results.push(written),
+            Err(error) => {
+                partial.verdict = Err(error);
+                break;
+            }
+        }
     }
-    Ok(Some(written))
+    Ok(Some(partial))
+}
+
+/// Writes one workspace to `output/<task id>`.
+async fn write_one(opened: &Opened, chosen: Chosen, output: &Path, context: &Context) -> Result<Written, CommandError> {
+    let archive = archive_of(opened, &chosen)?;
+    let path = output.join(chosen.task.as_str());
+    let work = blocking(move || {
+        chosen.unpack(archive, &path)?;
+        let Chosen { task, packed, .. } = chosen;
+        Ok(Written {
+            task_id: task,
+            path,
+            files: packed.files,
+            bytes: packed.bytes,
+            commit: packed.commit,
+            lacking: packed.lacking,
+            only_named: packed.only_named,
+        })
+    });
+    context.until_interrupted(work).await
 }
 
 /// Collects the prediction that an agent left in the workspace of the one selected task. Other changes are found by comparing with

@@ -17,6 +17,10 @@ import termios
 
 HOST = 3
 PIECE = 32 << 10
+# Seconds between two looks whether the shell has ended. A process in its background may have its output open for longer.
+LOOK = 1
+# The most bytes that are sent after the shell's end, as much as its pipes may hold. A process in its background may go on writing.
+MOST_LEFT = 1 << 20
 
 
 def send(kind, data=b""):
@@ -45,6 +49,17 @@ def frames(waiting):
         del waiting[:5 + length]
 
 
+def ended(process):
+    """Returns the exit status of a process; None while it runs. Not to be called again after it has ended."""
+    found, status = os.waitpid(process, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
+
+
+def awaited(process, status):
+    """Returns the exit status of a process, and waits for it where the status is None."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) if status is None else status
+
+
 def resize(terminal, data):
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *struct.unpack(">HH", data), 0, 0))
 
@@ -57,9 +72,13 @@ def on_terminal(size):
     os.set_blocking(terminal, False)
     send(b"r")
     arrived, typed, hosts = bytearray(), bytearray(), [0]
-    while True:
-        readable, writable, _ = select.select([terminal, *hosts], [terminal] if typed else [], [])
-        if writable:
+    status, left = None, MOST_LEFT
+    while left > 0:
+        timeout = LOOK if status is None else 0
+        readable, writable, _ = select.select([terminal, *hosts], [terminal] if typed else [], [], timeout)
+        if status is not None and terminal not in readable:
+            break
+        if writable and status is None:
             del typed[:os.write(terminal, typed)]
         if 0 in readable:
             data = os.read(0, PIECE)
@@ -75,7 +94,10 @@ def on_terminal(size):
             if not data:
                 break
             send(b"o", data)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            left -= 0 if status is None else len(data)
+        if status is None:
+            status = ended(process)
+    return awaited(process, status)
 
 
 def as_script(path):
@@ -90,14 +112,21 @@ def as_script(path):
     os.close(errors_end)
     send(b"r")
     kinds = {output: b"o", errors: b"e"}
-    while kinds:
-        for descriptor in select.select(list(kinds), [], [])[0]:
+    status, left = None, MOST_LEFT
+    while kinds and left > 0:
+        readable = select.select(list(kinds), [], [], LOOK if status is None else 0)[0]
+        if status is not None and not readable:
+            break
+        for descriptor in readable:
             data = read(descriptor)
             if data:
                 send(kinds[descriptor], data)
+                left -= 0 if status is None else len(data)
             else:
                 del kinds[descriptor]
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        if status is None:
+            status = ended(process)
+    return awaited(process, status)
 
 
 def send_target(path, most):

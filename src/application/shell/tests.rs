@@ -1,5 +1,7 @@
 //! The talk with a scripted relay.
 
+use std::path::Path;
+
 use super::*;
 use crate::digest::Digest;
 use crate::engine::Engine;
@@ -16,6 +18,61 @@ fn frame(kind: u8, bytes: &[u8]) -> Vec<u8> {
 fn said(frames: &[(u8, &[u8])]) -> Vec<Frame> {
     let bytes: Vec<u8> = frames.iter().flat_map(|(kind, bytes)| frame(*kind, bytes)).collect();
     output(1, Stream::Events, &bytes)
+}
+
+/// Takes frames apart.
+fn frames_in(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
+    let mut frames = Vec::new();
+    while let [kind, a, b, c, d, rest @ ..] = bytes {
+        let (data, rest) = rest.split_at(u32::from_be_bytes([*a, *b, *c, *d]) as usize);
+        frames.push((*kind, data));
+        bytes = rest;
+    }
+    frames
+}
+
+/// Runs the relay on this machine. The file `input` has what the host says. Returns what the relay says.
+fn relay(mode: [&str; 2], target: &Path, input: &Path) -> Vec<u8> {
+    let mut relay = std::process::Command::new("sh");
+    relay.args(["-c", "exec python3 -c \"$0\" \"$@\" 3>&1 >&2", RELAY]).args(mode).arg(target).arg("100");
+    relay.stdin(fs_err::File::open(input).unwrap().into_parts().0).env("HOME", target.parent().unwrap());
+    let output = relay.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+#[test]
+fn a_process_in_the_background_holds_no_script() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs_err::write(path("target"), "class A {}").unwrap();
+    // The process has the script's output open, and is still there when the relay has ended.
+    fs_err::write(path("script"), "sleep 300 &\necho $!\nexit 3\n").unwrap();
+    let said = relay(["script", path("script").to_str().unwrap()], &path("target"), Path::new("/dev/null"));
+    let frames = frames_in(&said);
+    let [(b'r', b""), (b'o', process), left @ ..] = &frames[..] else { panic!("{frames:?}") };
+    let process = std::str::from_utf8(process).unwrap().trim();
+    assert!(std::process::Command::new("kill").arg(process).status().unwrap().success());
+    assert_eq!(*left, [(b't', &b"class A {}"[..]), (b'x', b"3")]);
+
+    // One that goes on writing holds the script no longer, and what the script itself wrote arrives whole.
+    fs_err::write(path("script"), "head -c 300000 /dev/zero\nyes >&2 &\nexit 4\n").unwrap();
+    let said = relay(["script", path("script").to_str().unwrap()], &path("none"), Path::new("/dev/null"));
+    let frames = frames_in(&said);
+    let output: usize = frames.iter().filter(|(kind, _)| *kind == b'o').map(|(_, data)| data.len()).sum();
+    assert_eq!(output, 300_000);
+    assert_eq!(frames[frames.len() - 2..], [(b'n', &b""[..]), (b'x', b"4")]);
+}
+
+#[test]
+fn a_terminal_ends_with_its_shell() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs_err::write(path("input"), frame(b'i', b"sleep 1 & exit 4\n")).unwrap();
+    let said = relay(["terminal", "24x80"], &path("none"), &path("input"));
+    let frames = frames_in(&said);
+    assert!(frames.iter().any(|(kind, _)| *kind == b'o'), "{frames:?}");
+    assert_eq!(frames[frames.len() - 2..], [(b'n', &b""[..]), (b'x', b"4")]);
 }
 
 async fn talk(frames: Vec<Frame>, session: Session) -> (Result<Left, CommandError>, Vec<(Output, Vec<u8>)>, Vec<u8>) {

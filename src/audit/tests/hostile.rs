@@ -22,8 +22,12 @@ fn patch(around: u32) -> String {
 }
 
 fn updated(content: &[u8]) -> AuditReport {
-    let answer =
-        Secret { test: after().into_bytes(), start: Some(BEFORE.as_bytes().to_vec()), ..secret("own", "ATest") };
+    audited_for((BEFORE, &after()), content)
+}
+
+/// Searches a file for what changed between two texts of the test.
+fn audited_for((before, after): (&str, &str), content: &[u8]) -> AuditReport {
+    let answer = Secret { test: after.into(), start: Some(before.into()), ..secret("own", "ATest") };
     let hunt = Hunt::new(vec![answer]).unwrap();
     let own = BTreeSet::from(["own".parse().unwrap()]);
     let directory = Directory::new().put("f", content);
@@ -56,6 +60,70 @@ fn patches_of_an_updated_test_are_found() {
     let change = "```diff\n--- a/A.java\n+++ b/A.java\n@@ -1,3 +1,4 @@\n class A {\n-    int two() {\n+    int two(String argument) {\n         a.one();\n         a.close();\n```\n- a list\n";
     for clean in [change, BEFORE] {
         assert_eq!(found(&updated(clean.as_bytes())), BTreeSet::new());
+    }
+}
+
+#[test]
+fn the_starting_file_is_clean_in_each_of_its_forms() {
+    // The starting file holds the changed lines, but not the whole method, as JSON in JSON or in HTML.
+    let after = after();
+    let changed = &after[after.find("        a.begin();").unwrap()..after.find("    @Test void last").unwrap()];
+    let json = serde_json::Value::from(changed).to_string();
+    for escaped in [serde_json::Value::from(json.as_str()).to_string(), json.replace('"', "&quot;")] {
+        let comment = format!("// {escaped}\n");
+        let (before, after) = (format!("{BEFORE}{comment}"), format!("{after}{comment}"));
+        assert_eq!(found(&audited_for((&before, &after), before.as_bytes())), BTreeSet::new(), "{escaped}");
+        // The lines alone tell nothing, and the whole method does.
+        assert_eq!(found(&audited_for((&before, &after), changed.as_bytes())), BTreeSet::new());
+        assert!(!found(&audited_for((&before, &after), after.as_bytes())).is_empty());
+        assert!(!found(&audited_for((BEFORE, &after), before.as_bytes())).is_empty(), "{escaped}");
+    }
+}
+
+#[test]
+fn lzma_is_told_by_its_header() {
+    let header =
+        |dictionary: u32, size: u64| [&[0x5d_u8][..], &dictionary.to_le_bytes(), &size.to_le_bytes(), b"rest"].concat();
+    let mut contents = vec![header(1 << 16, 5), header(1 << 31, (1 << 40) - 1)];
+    for dictionary in [1 << 16, 1 << 20, 1 << 23, 1 << 25] {
+        let mut options = liblzma::stream::LzmaOptions::new_preset(0).unwrap();
+        options.dict_size(dictionary);
+        let stream = liblzma::stream::Stream::new_lzma_encoder(&options).unwrap();
+        let mut lzma = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+        lzma.write_all(test_file().as_bytes()).unwrap();
+        contents.push(lzma.finish().unwrap());
+        contents.push(header(dictionary, u64::MAX));
+    }
+    for content in contents {
+        let report = Directory::new().put("a", &content).audited();
+        let [place] = report.not_looked_at.as_slice() else { panic!("{content:x?}: {report:?}") };
+        assert_eq!(place.reason, "it is LZMA, which is not unpacked");
+    }
+    for other in [header(3 << 16, 5), header(1 << 20, 1 << 40), header(0, 0), b"\x5d\0\0\x80\0".to_vec()] {
+        assert!(Directory::new().put("a", &other).audited().is_clean(), "{other:x?}");
+    }
+}
+
+#[test]
+fn tar_without_a_magic_is_told_by_its_checksum() {
+    let content = gzip(test_file().as_bytes());
+    let mut header = tar::Header::new_old();
+    header.set_path("d/data.gz").unwrap();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    header.set_cksum();
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.append(&header, content.as_slice()).unwrap();
+    let archive = archive.into_inner().unwrap();
+    assert_eq!(archive[257..265], [0; 8]);
+    assert_leaks("a.tar", &archive, "test_file", "a.tar!d/data.gz!gzip");
+    let encoded = ::base64::engine::general_purpose::STANDARD.encode(&archive);
+    assert_leaks("b", encoded.as_bytes(), "test_file", "b!base64@0!d/data.gz!gzip");
+    // Any other content is none, and neither is half a header.
+    let mut changed = archive.clone();
+    changed[0] ^= 1;
+    for other in [&changed[..], &archive[..511]] {
+        assert!(Directory::new().put("a", other).audited().is_clean());
     }
 }
 
