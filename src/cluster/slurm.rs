@@ -153,7 +153,7 @@ fn is_refused(option: &str) -> bool {
     let name = option.split('=').next().unwrap_or_default();
     // Clients take a long option by its beginning, too.
     let is_long = |full: &&str| **full == *name || (name.len() > 4 && full.starts_with(name));
-    REFUSED.iter().any(|full| is_long(&full)) || REFUSED_SHORT.iter().any(|short| option.starts_with(short))
+    REFUSED.iter().any(is_long) || REFUSED_SHORT.iter().any(|short| option.starts_with(short))
 }
 
 /// Returns the largest number of shards that an array of this cluster can have; `None` if it does not say so.

@@ -63,10 +63,12 @@ fn a_browser_shows_the_pages() {
         "published.json",
         "--since",
         "2000-01-01",
+        // On a busy machine progress would be told as well.
+        "--quiet",
     ]);
     let page = page.strip_prefix("exit 0\n---- stdout\n").unwrap_or_else(|| panic!("{page}"));
     fs::write(line.path().join("page.html"), page).unwrap();
-    let said = line.run(&["report", "r1", "--format", "html", "--output", "pages"]);
+    let said = line.run(&["report", "r1", "--quiet", "--format", "html", "--output", "pages"]);
     assert_eq!(said, "exit 0\n---- stdout\npages/index.html\n");
     fs::write(line.path().join("reader.html"), READER).unwrap();
     let (document, said) = browse(&line.path().join("reader.html"), line.path(), &["--dump-dom".to_owned()]);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde_json::Value;
+use testevo_sandbox::application::validate::{ValidateRequest, decided};
 use testevo_sandbox::canonical_json::canonical_json;
 use testevo_sandbox::cluster::ClusterError;
 use testevo_sandbox::cluster::shards::{Seen, look};
@@ -61,7 +62,7 @@ impl Place {
         let shard = ShardInputs {
             shard: format!("{number}/2").parse().unwrap(),
             selection: Digest::of(&canonical_json(&self.tasks).unwrap()),
-            request: Digest::of(b"request"),
+            request: decided(&ValidateRequest::default()).unwrap(),
             costs: None,
         };
         let inputs = RunInputs {
@@ -351,6 +352,29 @@ fn what_made_shards_fail_may_be_mended() {
     let submitted = fs::read_to_string(place.line.path().join("submitted")).unwrap();
     assert_eq!(submitted.lines().count(), 5);
     assert!(submitted.lines().all(|line| !line.contains("--exclude") && line.contains("--array=1-2")), "{submitted}");
+}
+
+/// Finished runs with the names of a run's shards may be another command's.
+#[test]
+fn shards_of_another_command_are_not_taken() {
+    let place = Place::new();
+    for number in [1, 2] {
+        place.execute(&place.behind, &format!("all-shard-{number}"), number);
+    }
+    place.client("squeue", "");
+    place.client("sbatch", "cat > /dev/null; echo x >> submitted; echo 7\n");
+    let run = |options: &[&str]| {
+        let command = ["validate", "--on", "slurm", "--shards", "2", "--run-id", "all"];
+        place.line.run_with(&[("PATH", &place.path())], &[&command, options].concat())
+    };
+    let said = run(&["--repeat", "2"]);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    assert!(said.contains("the run `all-shard-1` is there already, of other tasks, predictions or options"), "{said}");
+    // Those of the same command are.
+    let said = run(&[]);
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    assert_eq!(place.runs(), ["all"]);
+    assert!(!place.line.path().join("submitted").exists());
 }
 
 /// On one node the engine failed, so that its shard has finished without an answer. It is executed again elsewhere, and the other
