@@ -44,16 +44,24 @@ pub fn look(data_dir: &DataDir, run_id: &str) -> Result<Seen, ClusterError> {
     }
 }
 
-/// Tells whether a finished run is a shard of what was asked.
+/// Tells whether a finished run is this shard of what was asked.
 ///
 /// # Errors
 /// As [`look`].
-pub fn is_part(data_dir: &DataDir, run_id: &str, asked: &AskedInputs) -> Result<bool, ClusterError> {
-    let shard = match find(data_dir, run_id).and_then(|path| shard_at(&path)) {
+pub fn is_part(
+    data_dir: &DataDir,
+    run_id: &str,
+    (shard, of): (u32, u32),
+    asked: &AskedInputs,
+) -> Result<bool, ClusterError> {
+    let found = match find(data_dir, run_id).and_then(|path| shard_at(&path)) {
         Err(RunDirectoryError::Io(error) | RunDirectoryError::Gone(error)) => return Err(error.into()),
-        shard => shard.ok().flatten(),
+        found => found.ok().flatten(),
     };
-    Ok(shard.is_some_and(|shard| (shard.selection, shard.request) == (asked.selection, asked.request)))
+    Ok(found.is_some_and(|found| {
+        let part = (found.shard.number().get(), found.shard.of().get());
+        (part, found.selection, found.request) == ((shard, of), asked.selection, asked.request)
+    }))
 }
 
 /// Tells whether a run exists and has finished, even if some of its files can't be seen.

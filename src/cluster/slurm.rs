@@ -152,7 +152,7 @@ pub async fn submit(job: Job<'_>, settings: &SlurmSettings) -> Result<String, Cl
 fn is_refused(option: &str) -> bool {
     let name = option.split('=').next().unwrap_or_default();
     // Clients take a long option by its beginning, too.
-    let is_long = |full: &&str| **full == *name || (name.len() > 4 && full.starts_with(name));
+    let is_long = |full: &&str| **full == *name || (name.len() > 2 && full.starts_with(name));
     REFUSED.iter().any(is_long) || REFUSED_SHORT.iter().any(|short| option.starts_with(short))
 }
 
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn options_that_would_replace_ours_are_known() {
         assert!(
-            ["--array=1-3%2", "--wait", "-Mother", "-J x", "--output=x", "--arr=1", "--job-n=x"]
+            ["--array=1-3%2", "--wait", "-Mother", "-J x", "--output=x", "--ar=1", "--jo=x"]
                 .into_iter()
                 .all(is_refused)
         );

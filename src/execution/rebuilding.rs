@@ -51,13 +51,15 @@ pub(super) fn focal_classes(
     })
 }
 
-/// Returns other bytes of the classes, or why one can't have them.
-pub(super) fn rebuilt_all(classes: &FocalClasses, random: &mut ChaCha8Rng) -> Result<Files, String> {
+/// Returns other bytes of all these classes, or why one of the method's `own` can't have them. Another method's class that can't keeps
+/// its bytes, as in launches on mutants.
+pub(super) fn rebuilt_all(own: &FocalClasses, all: &FocalClasses, random: &mut ChaCha8Rng) -> Result<Files, String> {
     let one = |(path, bytes, _): &(String, Vec<u8>, _)| match rebuilt(bytes, random) {
         Ok(content) => Ok((path.clone(), content)),
+        Err(_) if own.iter().all(|(own, ..)| own != path) => Ok((path.clone(), bytes.clone())),
         Err(error) => Err(format!("`{path}`: {error}")),
     };
-    classes.iter().map(one).collect()
+    all.iter().map(one).collect()
 }
 
 /// Returns a mutant's files, with other bytes of the same behaviour in its classes, and in all others of the sources. So a launch

@@ -228,9 +228,9 @@ impl<'a> Watch<'a> {
             match seen {
                 Seen::Whole => {
                     // A run of that name may be another command's.
-                    let asked = self.sharded.asked.inputs.as_ref();
+                    let (asked, part) = (self.sharded.asked.inputs.as_ref(), (shard, self.sharded.shards));
                     if let Some(asked) = asked
-                        && !is_part(self.data_dir, &run_id, asked)?
+                        && !is_part(self.data_dir, &run_id, part, asked)?
                     {
                         return Err(ClusterError::OtherShard { run: run_id });
                     }

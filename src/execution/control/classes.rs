@@ -66,7 +66,7 @@ impl ControlClasses {
                 let throwing = throwing(&own, extents, &message);
                 let sources: BTreeSet<SourceFile> = sources.iter().cloned().collect();
                 let all = focal_classes(tree, class_path, &sources).map_err(std::io::Error::from)?;
-                (throwing, rebuilt_all(all.as_ref().unwrap_or(&own), &mut random))
+                (throwing, rebuilt_all(&own, all.as_ref().unwrap_or(&own), &mut random))
             }
             Err(reason) => (Err(reason.clone()), Err(reason)),
         };
@@ -131,7 +131,9 @@ pub(super) fn findings_of(
     for path in paths {
         classes.extend(tree.read(&path).map_err(std::io::Error::from)?);
     }
-    let directories = class_directories(class_path).into_iter().filter_map(|directory| within(directory));
+    // Other modules' test classes are no production code.
+    let directories = class_directories(class_path).into_iter().filter(|path| !path.ends_with("/test-classes"));
+    let directories = directories.filter_map(|directory| within(directory));
     let production = directories.flat_map(|directory| tree.class_names(&directory)).collect();
     let found = findings(classes.iter().map(Vec::as_slice), &production);
     Ok(found.unwrap_or_else(|error| unreadable(&error.to_string())))

@@ -15,6 +15,7 @@ use crate::execution::container::Environment;
 use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer, Remedy, answered};
+use crate::execution::launch::coverage::SourceFile;
 use crate::execution::mutation::launches::{KnownOutcomes, MUTANT_SECONDS, MutantLaunches, Passing};
 use crate::execution::mutation::reference;
 use crate::execution::mutation::{
@@ -150,15 +151,16 @@ impl Mutated {
 }
 
 /// Returns the key of a method's results on mutants in its own focal methods, given the key of its launch. The kept
-/// mutants follow from the task and the judge.
+/// mutants follow from the task and the judge. `sources` are those of all focal methods, whose classes have other bytes.
 pub(super) fn mutation_key(
     launch: Digest,
     by: JudgedBy,
     task_id: &TaskId,
     (lines, own): (&BTreeMap<String, Vec<usize>>, &[FocalLines]),
+    sources: &[SourceFile],
 ) -> Digest {
     let own: Vec<_> = own.iter().map(|own| (own.path.as_str(), own.first_line, own.last_line)).collect();
-    key("mutation", 7, &(MUTANT_SECONDS, launch, by, task_id, lines, own))
+    key("mutation", 8, &(MUTANT_SECONDS, launch, by, task_id, lines, own, sources))
 }
 
 /// Methods and their results on mutants, or why there are none.

@@ -134,7 +134,8 @@ impl Scoring<'_> {
     ) -> std::io::Result<()> {
         for passing in std::mem::take(mutate) {
             let launch = executor.key(identity, &passing.method, 1, identity.path);
-            let known = self.cache.value::<Mutated>(mutation_key(launch, by, &job.task.id, (lines, &passing.own)))?;
+            let key = mutation_key(launch, by, &job.task.id, (lines, &passing.own), &job.focal.files());
+            let known = self.cache.value::<Mutated>(key)?;
             match known.filter(|known| mutants.are_met(&job.task.id, &known.sets)) {
                 Some(known) => records.extend(mutation_records(job, &passing.method, Ok(known), true)),
                 None => mutate.push(passing),
@@ -158,11 +159,9 @@ impl Scoring<'_> {
                 && Kills::of(&known.outcomes()).is_some()
             {
                 let launch = executor.key(identity, &method, 1, identity.path);
-                self.cache.put_value(
-                    &job.task.id,
-                    mutation_key(launch, known.by, &job.task.id, (lines, &job.focal.mutated(&method))),
-                    known,
-                )?;
+                let own = job.focal.mutated(&method);
+                let key = mutation_key(launch, known.by, &job.task.id, (lines, &own), &job.focal.files());
+                self.cache.put_value(&job.task.id, key, known)?;
             }
             records.extend(mutation_records(job, &method, result, false));
         }

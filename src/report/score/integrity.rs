@@ -7,7 +7,7 @@ use crate::execution::scoring::record::{
     ControlsRecord, CoverageRecord, ExecutionRecord, MutationRecord, SubmissionRecord,
 };
 use crate::metrics::integrity::Reason;
-use crate::outcome::Outcome;
+use crate::outcome::{ExecReason, Outcome};
 use crate::submission::mentions::FindingKind;
 use crate::task::{MethodId, Side};
 
@@ -86,7 +86,8 @@ impl Evidence<'_> {
     /// has none either; a fault of ours accuses nobody. A test that fails once focal methods throw has reached one: a line that
     /// throws by itself counts as not covered, and the test may reach another method than the developers' test.
     fn covers_nothing(&self, record: &CoverageRecord) -> bool {
-        let reaches = || self.under(Control::Canary).is_some_and(is_failure);
+        let threw = |outcome| matches!(outcome, Outcome::ExecFail(ExecReason::Assertion | ExecReason::Exception));
+        let reaches = || self.under(Control::Canary).is_some_and(threw);
         record.coverage.map_or(!record.lost && record.cause.is_some(), |share| share == 0.0 && !reaches())
     }
 }
@@ -112,7 +113,6 @@ mod tests {
     use crate::execution::control::Controlled;
     use crate::execution::control::hollow::BodyForm;
     use crate::execution::scoring::record::{EmptiedRecord, MutantOutcome, SCORE_SCHEMA};
-    use crate::outcome::ExecReason;
     use crate::submission::mentions::Finding;
 
     const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);

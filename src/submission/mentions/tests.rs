@@ -383,6 +383,8 @@ fn what_stands_around_tests_of_junit_3_is_found() {
         ("junit/framework/TestSuite", "suite", false),
         ("junit/framework/TestResult", "addFailure", true),
         ("junit/framework/TestCase", "runBare", true),
+        ("junit/framework/TestResult", "runProtected", true),
+        ("junit/framework/TestCase", "addError", false),
         ("junit/framework/TestCase", "testOne", false),
     ] {
         assert_eq!(of(superclass, method), intercepts, "{superclass} {method}");

@@ -14,7 +14,7 @@ fn keys_of_measurements_name_their_inputs() {
         [FocalLines { rule: Rule::Extent, path, package, first_line, last_line, added: Vec::new() }]
     };
     let mutation = |of: &str, by, id: &str, (path, some): (&str, &[usize]), own: &[FocalLines]| {
-        mutation_key(launch(of), by, &task(id), (&lines(path, some), own))
+        mutation_key(launch(of), by, &task(id), (&lines(path, some), own), &[file("p", "A.java")])
     };
     let trace = |launch: &Digest, tracer: &str| {
         let jars = ToolJars { tracer: Path::new(tracer).to_owned(), ..ToolJars::below(Path::new("/x")) };
@@ -35,6 +35,10 @@ fn keys_of_measurements_name_their_inputs() {
         ("its number of lines", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1, 2]), &own(1, 2))),
         ("its own focal methods", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 1))),
         ("all of them", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &[])),
+        (
+            "its sources",
+            mutation_key(launch("a"), JudgedBy::Warm, &task("t"), (&lines("A.java", &[1]), &own(1, 2)), &[]),
+        ),
         ("trace", trace(&launch("a"), "tracer")),
         ("its launch", trace(&launch("b"), "tracer")),
         ("its tracer", trace(&launch("a"), "other")),
