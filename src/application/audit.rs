@@ -305,7 +305,7 @@ mod tests {
         let facts = serde_json::json!({
             "schema": 1, "task_id": "two", "repository": "a/b", "track": Track::TestUpdate,
             "test_file": "src/test/java/ATest.java", "test_methods": [], "start_sha256": null, "image": null,
-            "project": "/work/project", "commands": null,
+            "project": "project", "commands": null,
         });
         let path = |name: &str| directory.path().join(name);
         for name in ["one", "two", "copy"] {

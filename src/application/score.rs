@@ -172,27 +172,18 @@ pub async fn score<'a>(request: &ScoreRequest, context: &'a Context) -> Result<O
     Ok(Some(execute(request, &tasks, &predictions, (seed, &executed, shard), context).await?))
 }
 
-/// Returns the number of models that a request scores.
+/// Returns the digest of what decides the run that a request makes, images and this program's version apart, and the number of models
+/// that it scores. The digest is the same in every shard of the selection.
 ///
 /// # Errors
-/// Errors of selections and predictions; an interrupt.
-pub async fn count_models(request: &ScoreRequest, context: &Context) -> Result<u64, CommandError> {
-    let selected = selection::tasks(&request.selector, context)?;
-    Ok(predictions(request, &selected, context).await?.models.len() as u64)
-}
-
-/// Returns the digest of what decides the run that a request makes, images and this program's version apart. It is the same in every
-/// shard of the selection.
-///
-/// # Errors
-/// [`CommandError`] of selections and predictions.
-pub async fn decided(request: &ScoreRequest, context: &Context) -> Result<Digest, CommandError> {
+/// [`CommandError`] of selections and predictions; an interrupt.
+pub async fn decided(request: &ScoreRequest, context: &Context) -> Result<(Digest, u64), CommandError> {
     let selected = selection::tasks(&request.selector, context)?;
     let mut predictions = predictions(request, &selected, context).await?;
     if request.strip_fences {
         predictions.strip_fences();
     }
-    digest_of(request, &selected, &predictions)
+    Ok((digest_of(request, &selected, &predictions)?, predictions.models.len() as u64))
 }
 
 async fn predictions(

@@ -231,14 +231,12 @@ fn link(shared: &Path, root: &Path) -> io::Result<()> {
         match fs::read_link(&link) {
             Ok(present) if present == target => continue,
             Ok(_) => fs::remove_file(&link)?,
-            // Where nobody could write to the shared ones, this node keeps its own, which another command may be using.
-            Err(_)
-                if KEPT.iter().any(|name| link.ends_with(name)) && fs::remove_dir(&link).is_err() && link.is_dir() =>
-            {
-                continue;
-            }
-            // Opening the directory before may have made an empty one.
-            Err(_) if link.is_dir() => fs::remove_dir(&link)?,
+            Err(_) if link.is_dir() => match fs::remove_dir(&link) {
+                // Where nobody could write to the shared one, this node keeps its own, which another command may be using.
+                Err(_) if KEPT.iter().any(|name| link.ends_with(name)) => continue,
+                // Opening the directory before may have made an empty one.
+                removed => removed?,
+            },
             Err(_) => {}
         }
         fs_err::os::unix::fs::symlink(target, link)?;

@@ -44,12 +44,8 @@ pub(super) enum Cluster {
 }
 
 impl OnArguments {
-    /// Tells whether the number of shards follows from recorded costs, if there are any.
-    pub(super) fn plans(&self, context: &Context) -> bool {
-        self.on.is_some() && self.shards.or(context.options.slurm.shards).is_none()
-    }
-
-    /// Executes the command on the cluster that is named. `decided` returns the digest of what its shards have in common. The outer value is `None` if none is, the inner one if there is
+    /// Executes the command on the cluster that is named. `decided` returns the digest of what its shards have in common, and the number
+    /// of models. The outer value is `None` if none is, the inner one if there is
     /// no merged run yet.
     ///
     /// # Errors
@@ -58,17 +54,18 @@ impl OnArguments {
         &self,
         selector: &Selector,
         run: &RunChoice,
-        costs: Option<(PathBuf, u64)>,
-        decided: impl FnOnce() -> Result<Digest, CommandError>,
+        costs: Option<&PathBuf>,
+        decided: impl FnOnce() -> Result<(Digest, u64), CommandError>,
         context: &'a Context,
     ) -> Result<Option<Option<MergedRun<'a>>>, CommandError> {
         let Some(Cluster::Slurm) = self.on else { return Ok(None) };
+        let (decided, models) = decided()?;
         let request = SlurmRequest {
             arguments: of_shards(std::env::args_os().skip(1))?,
             selector: selector.clone(),
-            decided: decided()?,
+            decided,
             shards: self.shards,
-            costs,
+            costs: costs.map(|file| (file.clone(), models)),
             run_id: run.run_id.clone(),
             fresh: run.fresh,
             detach: self.detach,

@@ -18,7 +18,7 @@ use super::validate::{PathChoice, RunArguments, SurefireChoice, seconds};
 use crate::application::Context;
 use crate::application::merge::MergedRun;
 use crate::application::report::certification_of;
-use crate::application::score::{EndedScoring, ScoreRequest, count_models, decided, score};
+use crate::application::score::{EndedScoring, ScoreRequest, decided, score};
 use crate::error::CommandError;
 use crate::execution::run::record::ExecutionPath;
 use crate::output::OutputFormat;
@@ -115,12 +115,8 @@ pub(super) fn run(arguments: &ScoreArguments, context: &Context) -> Result<(), C
     let context = of_bundle.as_ref().unwrap_or(context);
     // Before anything is executed, so that a wrong name costs nothing.
     let certified_by = arguments.certified_by.as_deref().map(|run| certification_of(run, context)).transpose()?;
-    let costs = match arguments.run.costs().filter(|_| arguments.on.plans(context)) {
-        Some(file) => Some((file.clone(), block_on(context, count_models(&request, context))?)),
-        None => None,
-    };
     let decided = || block_on(context, decided(&request, context));
-    if let Some(merged) = arguments.on.run(&request.selector, &request.run, costs, decided, context)? {
+    if let Some(merged) = arguments.on.run(&request.selector, &request.run, arguments.run.costs(), decided, context)? {
         return match merged {
             Some(MergedRun::Scoring(ended)) => write(ended, arguments.format, certified_by.as_ref(), context),
             Some(MergedRun::Validation(_)) | None => Ok(()),

@@ -145,9 +145,8 @@ impl From<SurefireChoice> for Surefire {
 
 pub(super) fn run(arguments: &ValidateArguments, context: &Context) -> Result<(), CommandError> {
     let mut request = arguments.request()?;
-    let costs = arguments.run.costs().map(|file| (file.clone(), 1));
-    let decided = || decided(&request);
-    if let Some(merged) = arguments.on.run(&request.selector, &request.run, costs, decided, context)? {
+    let decided = || Ok((decided(&request)?, 1));
+    if let Some(merged) = arguments.on.run(&request.selector, &request.run, arguments.run.costs(), decided, context)? {
         return match merged {
             Some(MergedRun::Validation(shown)) => {
                 write(&shown.validated, arguments.format)?;

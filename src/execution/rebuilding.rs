@@ -95,7 +95,6 @@ pub(super) fn rebuilt_mutant(
 mod tests {
     use super::*;
     use crate::execution::container::places::PROJECT;
-    use crate::execution::direct::write_files;
     use crate::execution::scripted;
     use crate::workspace::class_file::ClassFacts;
 
@@ -110,11 +109,7 @@ mod tests {
     #[tokio::test]
     async fn a_mutant_has_other_bytes_in_all_classes_of_the_sources() {
         let directory = tempfile::tempdir().unwrap();
-        let mut built = scripted::built(directory.path());
-        let archive = directory.path().join("tree.tar");
-        write_files(&archive, CLASSES.into_iter()).unwrap();
-        built.archives = vec![archive];
-        let tree = OpenTree::of(&built).await.unwrap();
+        let tree = scripted::open_tree(directory.path(), CLASSES.into_iter()).await;
         let class_path = [format!("{PROJECT}/test"), format!("{PROJECT}/main")];
         let sources = [SourceFile { package: "shop".to_owned(), name: "PriceTest.java".to_owned() }];
         let mutant = || -> Files {

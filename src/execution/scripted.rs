@@ -12,6 +12,7 @@ use crate::engine::spec::{CommandEnd, ContainerSpec, LimitReached, Step, StepRes
 use crate::event::EventSink;
 use crate::execution::build::built::Built;
 use crate::execution::build::compiler::Compilers;
+use crate::execution::build::merged::OpenTree;
 use crate::execution::build::prepared::PreparedRevisions;
 use crate::execution::build::surefire::JvmSettings;
 use crate::execution::container::Surefire;
@@ -80,6 +81,15 @@ pub(super) fn task() -> Task {
         test_methods: ["ATest#m", "ATest$Inner#m", "ATest#n"].map(|id| id.parse().unwrap()).into(),
         focal_methods: Vec::new(),
     }
+}
+
+/// Returns an opened tree of these files.
+pub(super) async fn open_tree<'a>(directory: &Path, files: impl Iterator<Item = (&'a str, &'a [u8])>) -> OpenTree {
+    let mut built = built(directory);
+    let archive = directory.join("tree.tar");
+    write_files(&archive, files).unwrap();
+    built.archives = vec![archive];
+    OpenTree::of(&built).await.unwrap()
 }
 
 /// Returns an empty compiled tree.

@@ -242,7 +242,6 @@ fn of_file(
 mod tests {
     use super::*;
     use crate::execution::container::places::PROJECT;
-    use crate::execution::direct::write_files;
     use crate::execution::scripted;
 
     /// What `javac --release 8 -g:source` of JDK 17 makes of this, without JUnit's type:
@@ -286,11 +285,7 @@ mod tests {
     async fn a_method_has_the_forms_that_its_test_may_pass_with() {
         use BodyForm::*;
         let directory = tempfile::tempdir().unwrap();
-        let mut built = scripted::built(directory.path());
-        let archive = directory.path().join("tree.tar");
-        write_files(&archive, CLASSES.into_iter()).unwrap();
-        built.archives = vec![archive];
-        let tree = OpenTree::of(&built).await.unwrap();
+        let tree = scripted::open_tree(directory.path(), CLASSES.into_iter()).await;
         let class_path = [format!("{PROJECT}/t"), "/elsewhere/junit.jar".to_owned()];
         // The method, its forms, the class that is changed, and the forms that the method can have.
         for (method, expected, class, possible) in [
