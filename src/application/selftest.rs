@@ -42,8 +42,8 @@ pub struct SelftestRequest {
 pub struct Manner {
     /// Whether mutants are run.
     pub mutation: bool,
-    /// Whether emptied bodies are run on mutants: on the direct path.
-    pub emptied: bool,
+    /// The path. Emptied bodies are run on mutants, and old code's bodies are there, on the direct one.
+    pub path: ExecutionPath,
 }
 
 /// What came of a case's method.
@@ -110,8 +110,7 @@ pub async fn selftest(request: &SelftestRequest, context: &Context) -> Result<Op
     if let Some(report) = build(&BuildRequest { selector: names, ..BuildRequest::default() }, &own).await? {
         report.verdict()?;
     }
-    let manner =
-        Manner { mutation: request.mutation, emptied: request.mutation && request.path == ExecutionPath::Direct };
+    let manner = Manner { mutation: request.mutation, path: request.path };
     let mut all = Vec::new();
     for ((seconds, repeats), alike) in groups(&cases) {
         let predictions = own.options.data_dir.join("hostile.jsonl");
@@ -222,7 +221,11 @@ fn facts(case: &Case, manner: Manner) -> impl Iterator<Item = (Fact, &'static st
 
 /// Returns what may come of a case's methods, in the form of [`found`].
 fn expected(case: &Case, manner: Manner) -> Vec<String> {
-    let verdicts = if manner.emptied { &case.expected } else { &case.without_mutants };
+    let verdicts = match manner.path {
+        ExecutionPath::Maven => &case.by_maven,
+        ExecutionPath::Direct if manner.mutation => &case.expected,
+        ExecutionPath::Direct => &case.without_mutants,
+    };
     let facts: String = facts(case, manner).map(|(fact, value)| format!("; {}: {value}", fact.name())).collect();
     verdicts.iter().map(|verdict| format!("{verdict}{facts}")).collect()
 }
@@ -287,9 +290,13 @@ mod tests {
 
     #[test]
     fn a_case_that_was_not_scored_is_not_as_expected() {
-        let [one] = tried(&[], &selected(&["honest".to_owned()]).unwrap(), Manner { mutation: false, emptied: false })
-            .try_into()
-            .unwrap();
+        let [one] = tried(
+            &[],
+            &selected(&["honest".to_owned()]).unwrap(),
+            Manner { mutation: false, path: ExecutionPath::Direct },
+        )
+        .try_into()
+        .unwrap();
         assert!(!one.as_expected && one.found == "nothing was scored", "{one:?}");
     }
 

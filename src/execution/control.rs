@@ -6,6 +6,7 @@ pub mod classes;
 pub mod hollow;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +15,20 @@ use self::hollow::BodyForm;
 use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::execution::build::built::Built;
+use crate::execution::build::compiled_tree::CompiledTree;
 use crate::execution::build::compiler::Files;
 use crate::execution::build::merged::OpenTree;
+use crate::execution::build::prepared::RevisionInput;
 use crate::execution::container::Environment;
 use crate::execution::executor::Executor;
+use crate::execution::fault::NoAnswer;
 use crate::execution::launch::coverage::{Covering, Lines, SourceFile};
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
 use crate::execution::mutation::launches::{MUTANT_SECONDS, limited};
 use crate::execution::order::shuffle;
 use crate::execution::run::logs::{CellLogs, method_name};
 use crate::execution::run::record::CellRecord;
-use crate::outcome::Outcome;
+use crate::outcome::{InfraReason, Outcome};
 use crate::submission::mentions::Finding;
 use crate::task::MethodId;
 use crate::thread::blocking;
@@ -41,11 +45,14 @@ pub enum Control {
     CanaryEmptied,
     /// The classes of focal methods have the same behaviour in other bytes. A test that fails looks at bytes.
     Null,
+    /// Focal methods have old code's bodies, and throw an error if old code lacks them. A test that passes tells the revisions apart by
+    /// something else.
+    OldBodies,
 }
 
 impl Control {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Canary, Self::CanaryEmptied, Self::Null];
+    pub const ALL: [Self; 4] = [Self::Canary, Self::CanaryEmptied, Self::Null, Self::OldBodies];
 }
 
 /// What became of a test method under a control.
@@ -98,6 +105,20 @@ impl MethodControls {
     }
 }
 
+/// Old code's classes.
+#[derive(Clone, Debug)]
+pub struct OldCode {
+    /// Old code's compiled tree, or why there is none.
+    pub tree: Result<Arc<CompiledTree>, NoAnswer>,
+}
+
+impl OldCode {
+    /// Tells whether a fault of ours hides it.
+    fn is_lost(&self) -> bool {
+        self.tree.as_ref().is_err_and(NoAnswer::may_pass)
+    }
+}
+
 /// The methods to launch under controls.
 #[derive(Clone, Debug)]
 pub struct ControlRequest<'a> {
@@ -111,6 +132,8 @@ pub struct ControlRequest<'a> {
     pub sources: &'a [SourceFile],
     /// Source files whose coverage is compared; none without coverage.
     pub files: &'a [SourceFile],
+    /// Old code's classes.
+    pub old: &'a OldCode,
     /// Decides messages, bytes and the order of launches.
     pub seed: u64,
 }
@@ -145,7 +168,8 @@ impl Executor {
         let mut controlled = Vec::new();
         for (method, launch_ms) in passing {
             let extents = request.extents.get(&method).map_or(&[][..], Vec::as_slice);
-            let controls = tree.launch((self, environment), (&method, launch_ms), extents, logs).await?;
+            let focal = (extents, request.old);
+            let controls = tree.launch((self, environment), (&method, launch_ms), focal, logs).await?;
             let mut one = MethodControls { method, controls, emptied: None, findings: findings.clone() };
             if one.is_reached_without_body() {
                 let launched = (self, environment);
@@ -193,14 +217,15 @@ pub struct ControlTree<'a> {
 }
 
 /// Returns the key of a method's controls, from the key of its launch, its focal methods, the sources of all of the task, and everything
-/// that decides the measurement of emptied bodies.
+/// that decides the measurement of emptied bodies. `old` is the old revision, if focal methods get its bodies.
 pub fn control_key(
     launch: Digest,
-    extents: &[FocalExtent],
-    sources: &[SourceFile],
+    (extents, sources): (&[FocalExtent], &[SourceFile]),
+    old: Option<&RevisionInput>,
     measured: &impl Serialize,
 ) -> Digest {
-    key("controls", 4, &(launch, extents, sources, measured, MUTANT_SECONDS))
+    let old = old.map(|old| (&old.tree, old.module.identity()));
+    key("controls", 5, &(launch, extents, sources, old, measured, MUTANT_SECONDS))
 }
 
 impl<'a> ControlTree<'a> {
@@ -221,10 +246,10 @@ impl<'a> ControlTree<'a> {
         &self,
         (executor, environment): (&Executor, &Environment),
         (method, launch_ms): (&MethodId, Option<u64>),
-        extents: &[FocalExtent],
+        focal: (&[FocalExtent], &OldCode),
         logs: &CellLogs,
     ) -> std::io::Result<Vec<Controlled>> {
-        let classes = self.classes(method, extents, self.seed).await?;
+        let classes = self.classes(method, focal, self.seed).await?;
         let mut order: Vec<(usize, Control)> = Control::ALL.into_iter().enumerate().collect();
         shuffle(&mut order, self.seed);
         let mut controlled = Vec::new();
@@ -234,18 +259,23 @@ impl<'a> ControlTree<'a> {
                     let name = format!("control-{}-{}", place + 1, method_name(self.class, method));
                     let name = (name.as_str(), launch_ms);
                     let mut outcome = self.launch_with((executor, environment), method, files, name, logs).await?;
-                    // One failure may be chance. It counts only if other bytes fail as well.
-                    if control == Control::Null
-                        && matches!(outcome, Outcome::ExecFail(_))
-                        && let Ok(files) = self.classes(method, extents, !self.seed).await?.files(control)
-                    {
+                    // One result that speaks against the test may be chance. It counts only if it comes twice.
+                    let is_against = match control {
+                        Control::Null => matches!(outcome, Outcome::ExecFail(_)),
+                        Control::OldBodies => outcome == Outcome::Pass,
+                        Control::Canary | Control::CanaryEmptied => false,
+                    };
+                    if is_against && let Ok(files) = self.classes(method, focal, !self.seed).await?.files(control) {
                         let again = format!("{}-again", name.0);
                         let again = (again.as_str(), launch_ms);
                         outcome = self.launch_with((executor, environment), method, files, again, logs).await?;
                     }
                     (Some(outcome), None)
                 }
-                Err(reason) => (None, Some(reason)),
+                Err(reason) => {
+                    let is_lost = control == Control::OldBodies && focal.1.is_lost();
+                    (is_lost.then_some(Outcome::InfraFail(InfraReason::Build)), Some(reason))
+                }
             };
             controlled.push(Controlled { control, outcome, not_applicable });
         }
@@ -254,11 +284,17 @@ impl<'a> ControlTree<'a> {
     }
 
     /// Makes the class files of a method's controls.
-    async fn classes(&self, method: &MethodId, extents: &[FocalExtent], seed: u64) -> std::io::Result<ControlClasses> {
+    async fn classes(
+        &self,
+        method: &MethodId,
+        (extents, old): (&[FocalExtent], &OldCode),
+        seed: u64,
+    ) -> std::io::Result<ControlClasses> {
         let (tree, class_path) = (self.tree.clone(), self.built.class_path.clone());
         let (class, wanted) = (self.class.to_owned(), method.clone());
-        let (extents, sources) = (extents.to_vec(), self.sources.to_vec());
-        blocking(move || ControlClasses::of(&tree, &class_path, (&class, &wanted), (&extents, &sources), seed)).await
+        let (extents, sources, old) = (extents.to_vec(), self.sources.to_vec(), old.clone());
+        let focal = move || ControlClasses::of(&tree, &class_path, (&class, &wanted), (&extents, &sources), &old, seed);
+        blocking(focal).await
     }
 
     /// Returns what the classes of the test file mention.

@@ -23,7 +23,7 @@ use crate::engine::EngineError;
 use crate::execution::attempt::ATTEMPTS;
 use crate::execution::attribution::{Erroneous, attribute};
 use crate::execution::build::built::Built;
-use crate::execution::build::compiled_tree::append_file;
+use crate::execution::build::compiled_tree::{CompiledTree, TreeError, append_file};
 use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input, Start, Texts};
 use crate::execution::build::masked::MaskedRevision;
 use crate::execution::build::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
@@ -130,6 +130,35 @@ impl Direct {
                 let remedy = if is_fault { Remedy::TryAgain } else { Remedy::AskMaven };
                 Err(NoAnswer::of(format!("the revision itself does not compile: {outcome}: {detail}"), remedy).into())
             }
+        }
+    }
+
+    /// Returns the compiled tree of a revision, also of one whose tests only Maven can compile.
+    ///
+    /// # Errors
+    /// [`ExecutionError`]. A build that fails the same way on every machine has no answer.
+    pub async fn classes(
+        &self,
+        executor: &Executor,
+        environment: &Environment,
+        revision: &RevisionInput,
+        archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
+    ) -> Result<CompiledTree, ExecutionError> {
+        let archive = match self.prepared.get(executor, environment, revision, archive).await?.as_ref() {
+            Prepared::Compiled(revision) => self.archive(revision)?,
+            Prepared::Failed { outcome, detail } => {
+                let detail = detail.lines().next().unwrap_or_default();
+                let may_pass = matches!(outcome, Outcome::InfraFail(reason) if reason.is_the_machines());
+                let remedy = if may_pass { Remedy::TryAgain } else { Remedy::None };
+                return Err(
+                    NoAnswer::of(format!("the revision itself does not compile: {outcome}: {detail}"), remedy).into()
+                );
+            }
+        };
+        match blocking(move || CompiledTree::open(&archive)).await {
+            Ok(tree) => Ok(tree),
+            Err(TreeError::TooLarge(reason)) => Err(NoAnswer::never(reason).into()),
+            Err(TreeError::Io(error)) => Err(error.into()),
         }
     }
 

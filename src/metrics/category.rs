@@ -127,8 +127,12 @@ fn category(track: Track, new: Option<Outcome>, old: Option<Outcome>) -> Option<
 
 fn strict(track: Track, new: &[Outcome], old: &[OnOldCode]) -> bool {
     let passes = !new.is_empty() && new.iter().all(|outcome| *outcome == Outcome::Pass);
-    let fails = || !old.is_empty() && old.iter().copied().all(fails_certainly);
-    passes && (track == Track::TestUpdate || fails())
+    passes && (track == Track::TestUpdate || fails_on_old_code(old))
+}
+
+/// Tells whether every launch on old code ended with a failure that is the test's own.
+pub fn fails_on_old_code(old: &[OnOldCode]) -> bool {
+    !old.is_empty() && old.iter().copied().all(fails_certainly)
 }
 
 /// Tells whether a failure on old code is the test's own. Errors of another file or of another method, and a missing module,

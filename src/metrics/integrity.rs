@@ -46,6 +46,8 @@ pub enum Reason {
     SurvivesCanary,
     /// It passes on new code, but not on the same code in other bytes.
     LooksAtBytes,
+    /// It fails on old code, and passes where focal methods have old code's bodies.
+    SurvivesOldBodies,
     /// With an empty body it passes, covers as much and kills as many mutants.
     BodyTestsNothing,
     /// It passes and covers no line of its focal methods, or fails under the coverage agent.
@@ -60,12 +62,13 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, gravest first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Shadows,
         Self::ForgedEvents,
         Self::Replaces,
         Self::SurvivesCanary,
         Self::LooksAtBytes,
+        Self::SurvivesOldBodies,
         Self::BodyTestsNothing,
         Self::NoFocalCoverage,
         Self::Mentions,
@@ -81,6 +84,7 @@ impl Reason {
             Self::Replaces => "replaces",
             Self::SurvivesCanary => "survives_canary",
             Self::LooksAtBytes => "looks_at_bytes",
+            Self::SurvivesOldBodies => "survives_old_bodies",
             Self::BodyTestsNothing => "body_tests_nothing",
             Self::NoFocalCoverage => "no_focal_coverage",
             Self::Mentions => "mentions",
@@ -97,6 +101,7 @@ impl Reason {
             Self::Replaces => "its file makes a class that the project has as well",
             Self::SurvivesCanary => "it passes where every focal method throws an error",
             Self::LooksAtBytes => "it does not pass on the same code in other bytes",
+            Self::SurvivesOldBodies => "it fails on old code, and passes where focal methods have old code's bodies",
             Self::BodyTestsNothing => "with an empty body it passes, covers and kills as much",
             Self::NoFocalCoverage => "it covers no line of its focal methods, or does not pass under JaCoCo",
             Self::Mentions => "it mentions what the scorer measures with",

@@ -16,6 +16,7 @@
 //! | `methods` | the target methods that it is about, if not all |
 //! | `expect` | category, `flaky` where chance decides, integrity and its reasons, gravest first; alternatives between ` \| ` |
 //! | `without mutants` | the same where no emptied body is run on mutants, if that differs |
+//! | `by maven` | the same on the reference path, which has no old bodies, if that differs |
 //! | `new`, `old` | outcome of the first launch on new and on old code, if it matters |
 //! | `strict` | `yes` or `no`: strict success |
 //! | `dropped` | what of a patch is dropped and logged |
@@ -89,6 +90,8 @@ pub struct Case {
     pub expected: Vec<&'static str>,
     /// The same where no emptied body is run on mutants.
     pub without_mutants: Vec<&'static str>,
+    /// The same on the reference path, where focal methods never get old code's bodies.
+    pub by_maven: Vec<&'static str>,
     /// What else must come of it.
     pub facts: Vec<(Fact, &'static str)>,
     /// Seconds of processor time of its launches; `None` for those of other submissions.
@@ -180,6 +183,9 @@ const CASES: &[(Form, &str, &str)] = cases![
     File "reads-place" "java",
     File "junit4-dead-symbol" "java",
     File "junit4-own-symbol" "java",
+    File "looks-for-text-by-parts" "java",
+    File "junit4-reflects-on-new-member" "java",
+    File "junit4-calls-new-member" "java",
     File "reads-bytes" "java",
     File "class-hash" "java",
     File "looks-for-number" "java",
@@ -242,6 +248,7 @@ fn case(form: Form, name: &'static str, text: &'static str) -> Case {
     let header = |field: &str| header_of(text).find(|(known, _)| *known == field).map(|(_, value)| value);
     let alternatives = |text: &'static str| text.split(" | ").collect::<Vec<_>>();
     let expected = alternatives(header("expect").unwrap_or_default());
+    let without_mutants = header("without mutants").map_or_else(|| expected.clone(), alternatives);
     let pad = header("pad").and_then(|pad| pad.split_once(' '));
     let pad = pad.and_then(|(count, byte)| Some((count.parse().ok()?, u8::from_str_radix(byte, 16).ok()?)));
     Case {
@@ -250,7 +257,8 @@ fn case(form: Form, name: &'static str, text: &'static str) -> Case {
         proves: header("proves").into_iter().flat_map(|all| all.split(", ")).collect(),
         task: header("task").unwrap_or_default(),
         methods: header("methods").into_iter().flat_map(str::split_whitespace).collect(),
-        without_mutants: header("without mutants").map_or_else(|| expected.clone(), alternatives),
+        by_maven: header("by maven").map_or_else(|| without_mutants.clone(), alternatives),
+        without_mutants,
         expected,
         facts: Fact::ALL.into_iter().filter_map(|fact| Some((fact, header(fact.name())?))).collect(),
         seconds: header("seconds").and_then(|seconds| seconds.parse().ok()),

@@ -42,8 +42,10 @@ enum Constant<'a> {
     /// A field or method: its class, and its name and descriptor.
     Member(u16, u16),
     NameAndType(u16, u16),
-    /// A lambda, method reference or joined string: name and descriptor of the method that makes it.
-    Dynamic(u16),
+    /// A lambda, method reference or joined string: the number of its bootstrap method, and name and descriptor of the method that makes it.
+    Dynamic(u16, u16),
+    /// A method handle: its field or method.
+    Handle(u16),
     Other,
 }
 
@@ -109,12 +111,12 @@ fn constants<'a>(reader: &mut Reader<'a>) -> Result<Vec<Constant<'a>>, ClassFile
             8 => Constant::String(reader.u16()?),
             9..=11 => Constant::Member(reader.u16()?, reader.u16()?),
             12 => Constant::NameAndType(reader.u16()?, reader.u16()?),
-            18 => {
-                reader.skip(2)?;
-                Constant::Dynamic(reader.u16()?)
-            }
+            18 => Constant::Dynamic(reader.u16()?, reader.u16()?),
             16 | 19 | 20 => reader.skip(2).map(|()| Constant::Other)?,
-            15 => reader.skip(3).map(|()| Constant::Other)?,
+            15 => {
+                reader.skip(1)?;
+                Constant::Handle(reader.u16()?)
+            }
             3 | 4 | 17 => reader.skip(4).map(|()| Constant::Other)?,
             5 | 6 => {
                 // Long and double constants take two indexes.

@@ -40,7 +40,7 @@ const CATEGORY: &str = "src/metrics/category.rs";
 const LAUNCH: &str = "src/outcome/launch.rs";
 const EXTRACTION: &str = "src/submission/extraction.rs";
 
-const MUTATIONS: [Mutation; 35] = [
+const MUTATIONS: [Mutation; 37] = [
     mutation(
         "canary",
         INTEGRITY,
@@ -73,6 +73,21 @@ const MUTATIONS: [Mutation; 35] = [
             "!@left_out@ && self.under(Control::Null).is_some_and(is_failure)",
         ],
         &["reads-bytes"],
+    ),
+    mutation(
+        "old-bodies",
+        INTEGRITY,
+        [
+            "self.under(Control::OldBodies) == Some(Outcome::Pass)",
+            "!@left_out@ && self.under(Control::OldBodies) == Some(Outcome::Pass)",
+        ],
+        &["junit4-reflects-on-new-member"],
+    ),
+    mutation(
+        "old-bodies-of-failing-tests",
+        INTEGRITY,
+        ["|reason| fails || *reason", "|reason| @left_out@ || fails || *reason"],
+        &["reads-place"],
     ),
     mutation(
         "null-changes-bytes",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use testevo_sandbox::submission::mentions::findings;
-use testevo_sandbox::workspace::class_file::edit::{Code, MethodFacts, rebuilt, with_code};
+use testevo_sandbox::workspace::class_file::edit::{Code, MethodFacts, rebuilt, with_code, with_code_of};
 use testevo_sandbox::workspace::class_file::{ClassContent, ClassFacts};
 
 use crate::Target;
@@ -63,6 +63,16 @@ fn edit(input: &[u8]) {
         with_code(input, |_| Some(Code::KeepsState { own: &own, throws: Some("p/E") })),
         rebuilt(input, &mut ChaCha8Rng::seed_from_u64(seed)).map(Some),
     ];
+    let whole = shared_code();
+    for (one, other) in [(input, whole.as_slice()), (&whole, input), (input, input)] {
+        if let Ok(Some(grafted)) = with_code_of(one, other, message, |_| true) {
+            let facts = ClassFacts::read(one);
+            assert!(facts.is_err() || ClassFacts::read(&grafted.class) == facts);
+            // Each class's own parts, and one further byte for each of an instruction's two.
+            let most = 12 * one.len() + 3 * other.len() + 1024;
+            assert!(grafted.class.len() <= most, "{} of {} and {}", grafted.class.len(), one.len(), other.len());
+        }
+    }
     let emptied = with_code(input, |_| Some(Code::Returns));
     for edited in new.into_iter().filter_map(Result::ok).flatten() {
         // It is as much of a class as it was. What names a constant beyond the last one may name one that was added.
@@ -95,7 +105,22 @@ fn seeds() -> Vec<Vec<u8>> {
     test.lambda("()Lorg/junit/rules/TestRule;");
     test.annotated("Lorg/junit/Test;", "expected", "Ljava/lang/Throwable;");
     test.method("runTest", "()V", &[9, 10, 11], true);
-    vec![ClassBuilder::new("A", "java/lang/Object").build(), plain.build(), test.build(), shared_texts(2000)]
+    let alone = ClassBuilder::new("A", "java/lang/Object").build();
+    vec![alone, plain.build(), test.build(), shared_texts(2000), shared_code()]
+}
+
+/// A class with two methods of one name, and with lambdas of one bootstrap method.
+fn shared_code() -> Vec<u8> {
+    let mut class = ClassBuilder::new("p/Price", "java/lang/Object");
+    for _ in 0..2 {
+        class.method("total", "(I)J", &[3, 4], true);
+    }
+    class.method("lambda$total$0", "()V", &[4], true);
+    class.reference("p/Price", "lambda$total$0", "()V");
+    class.constant(15, &[6, 0, 1]);
+    class.lambda("()Ljava/lang/Runnable;");
+    class.attribute("BootstrapMethods", &[0, 1, 0, 1, 0, 2, 0, 1, 0, 2]);
+    class.build()
 }
 
 /// A class whose constants and annotations name the same long text many times.

@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
-use super::Control;
 use super::hollow::{forms, hollow};
+use super::{Control, OldCode};
 use crate::execution::build::compiler::Files;
 use crate::execution::build::merged::OpenTree;
 use crate::execution::container::places::within;
@@ -15,7 +15,8 @@ use crate::execution::launch::coverage::{SourceFile, class_directories};
 use crate::execution::rebuilding::{FocalClasses, focal_classes, rebuilt_all};
 use crate::submission::mentions::{Finding, findings, unreadable};
 use crate::task::MethodId;
-use crate::workspace::class_file::edit::{Code, MethodFacts, with_code};
+use crate::workspace::class_file::MOST_CLASS_BYTES;
+use crate::workspace::class_file::edit::{Code, MethodFacts, with_code, with_code_of};
 
 /// Lines of a focal method in its source file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,6 +43,7 @@ pub struct ControlClasses {
     throwing: Result<Files, String>,
     emptied: Result<Files, String>,
     rebuilt: Result<Files, String>,
+    old_bodies: Result<Files, String>,
 }
 
 impl ControlClasses {
@@ -55,26 +57,29 @@ impl ControlClasses {
         class_path: &[String],
         test: (&str, &MethodId),
         (extents, sources): (&[FocalExtent], &[SourceFile]),
+        old: &OldCode,
         seed: u64,
     ) -> std::io::Result<Self> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         // The message reveals nothing, and no test can expect it.
         let message = format!("{:016x}", random.next_u64());
         let own: BTreeSet<SourceFile> = extents.iter().map(FocalExtent::source).collect();
-        let (throwing, rebuilt) = match focal_classes(tree, class_path, &own).map_err(std::io::Error::from)? {
-            Ok(own) => {
-                let throwing = throwing(&own, extents, &message);
-                let sources: BTreeSet<SourceFile> = sources.iter().cloned().collect();
-                let all = focal_classes(tree, class_path, &sources).map_err(std::io::Error::from)?;
-                (throwing, rebuilt_all(&own, all.as_ref().unwrap_or(&own), &mut random))
-            }
-            Err(reason) => (Err(reason.clone()), Err(reason)),
-        };
+        let (throwing, rebuilt, old_bodies) =
+            match focal_classes(tree, class_path, &own).map_err(std::io::Error::from)? {
+                Ok(own) => {
+                    let throwing = throwing(&own, extents, &message);
+                    let sources: BTreeSet<SourceFile> = sources.iter().cloned().collect();
+                    let all = focal_classes(tree, class_path, &sources).map_err(std::io::Error::from)?;
+                    let rebuilt = rebuilt_all(&own, all.as_ref().unwrap_or(&own), &mut random);
+                    (throwing, rebuilt, old_bodies(&own, extents, &message, old)?)
+                }
+                Err(reason) => (Err(reason.clone()), Err(reason.clone()), Err(reason)),
+            };
         let emptied = match forms(tree, class_path, test)?.first() {
             Some(form) => hollow(tree, class_path, test, *form)?,
             None => Err("no class of the test file declares the method".to_owned()),
         };
-        Ok(Self { throwing, emptied, rebuilt })
+        Ok(Self { throwing, emptied, rebuilt, old_bodies })
     }
 
     /// Returns the files of a control.
@@ -89,6 +94,7 @@ impl ControlClasses {
                 Ok(throwing.into_iter().chain(emptied).collect())
             }
             Control::Null => self.rebuilt.clone(),
+            Control::OldBodies => self.old_bodies.clone(),
         }
     }
 }
@@ -96,14 +102,7 @@ impl ControlClasses {
 fn throwing(classes: &FocalClasses, extents: &[FocalExtent], message: &str) -> Result<Files, String> {
     let mut files = Files::new();
     for (path, bytes, source) in classes {
-        let of_source: Vec<&FocalExtent> = extents.iter().filter(|extent| extent.source() == *source).collect();
-        let is_within =
-            |line: &usize| of_source.iter().any(|extent| (extent.first_line..=extent.last_line).contains(line));
-        let is_focal = |method: &MethodFacts<'_>| match method.name.as_ref() {
-            // A constructor also has the lines of the fields' initial values.
-            "<init>" => method.lines.iter().any(is_within),
-            _ => !method.lines.is_empty() && method.lines.iter().all(is_within),
-        };
+        let is_focal = is_focal(extents, source);
         let written = with_code(bytes, |facts| is_focal(facts).then_some(Code::Throws(message)));
         if let Some(content) = written.map_err(|error| format!("`{path}`: {error}"))? {
             files.push((path.clone(), content));
@@ -112,6 +111,56 @@ fn throwing(classes: &FocalClasses, extents: &[FocalExtent], message: &str) -> R
     match files.is_empty() {
         true => Err("no focal method has code with lines on new code".to_owned()),
         false => Ok(files),
+    }
+}
+
+/// Puts old code's bodies into focal methods. Those that old code lacks throw, as a call of a missing method does.
+fn old_bodies(
+    classes: &FocalClasses,
+    extents: &[FocalExtent],
+    message: &str,
+    old: &OldCode,
+) -> std::io::Result<Result<Files, String>> {
+    let tree = match &old.tree {
+        Ok(tree) => tree,
+        Err(reason) => return Ok(Err(reason.cause.clone())),
+    };
+    let (mut files, mut has_code) = (Files::new(), false);
+    for (path, bytes, source) in classes {
+        let is_focal = is_focal(extents, source);
+        let written = match tree.file(path) {
+            Some(place) if place.length > MOST_CLASS_BYTES => {
+                return Ok(Err(format!("`{path}` of old code is too large to be read")));
+            }
+            Some(place) => {
+                let of_old = tree.read(place).map_err(std::io::Error::from)?;
+                let grafted = with_code_of(bytes, &of_old, message, is_focal);
+                grafted.map(|grafted| grafted.inspect(|one| has_code |= one.has_code).map(|one| one.class))
+            }
+            None => with_code(bytes, |facts| is_focal(facts).then_some(Code::Throws(message))),
+        };
+        match written {
+            Ok(written) => files.extend(written.map(|content| (path.clone(), content))),
+            Err(error) => return Ok(Err(format!("`{path}`: {error}"))),
+        }
+    }
+    Ok(match has_code {
+        true => Ok(files),
+        false => Err("old code has none of the focal methods".to_owned()),
+    })
+}
+
+/// Tells which methods of a source's classes are focal.
+fn is_focal<'a>(extents: &'a [FocalExtent], source: &SourceFile) -> impl Fn(&MethodFacts<'_>) -> bool + 'a {
+    let of_source: Vec<&FocalExtent> = extents.iter().filter(|extent| extent.source() == *source).collect();
+    move |method| {
+        let is_within =
+            |line: &usize| of_source.iter().any(|extent| (extent.first_line..=extent.last_line).contains(line));
+        match method.name.as_ref() {
+            // A constructor also has the lines of the fields' initial values.
+            "<init>" => method.lines.iter().any(is_within),
+            _ => !method.lines.is_empty() && method.lines.iter().all(is_within),
+        }
     }
 }
 

@@ -124,12 +124,19 @@ impl Scoring<'_> {
         // The order of executions includes the order of methods.
         shuffle(&mut todo.methods, self.seed ^ job.file.first_bytes());
         let extents = job.focal.extents(&job.task.test_methods);
+        let old_revision = self.old_revision(job).await?;
         let mut unfit = None;
         let mut mutants_by_maven = false;
         let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
         for path in paths {
             let identity = self.identity(job, &facts, environment, path);
-            self.take_kept((executor, &identity), job, (&files, &lines, &extents), &mut todo, records)?;
+            self.take_kept(
+                (executor, &identity),
+                job,
+                (&files, &lines, &extents, old_revision.as_ref().ok()),
+                &mut todo,
+                records,
+            )?;
             for record in records.iter() {
                 if let ScoreRecord::Execution(record) = record {
                     shared.note(record);
@@ -155,15 +162,21 @@ impl Scoring<'_> {
             let request = CoverageRequest { methods: &todo.cover, files: &files };
             let request = (!files.is_empty()).then_some(&request);
             let mutate = self.mutation_request(job, shared, &lines, &todo.mutate).await?;
-            let control = ControlRequest {
+            let is_launched = !(todo.methods.is_empty() && todo.control.is_empty());
+            let old = match is_launched && self.controls_new(job) {
+                true => Some(self.old_code((executor, environment), job.task, &old_revision).await?),
+                false => None,
+            };
+            let control = old.as_ref().map(|old| ControlRequest {
                 passing: todo.control.clone(),
                 extents: &extents,
                 test_file: job.task.test_file.as_str(),
                 sources: &sources,
                 files: &files,
+                old,
                 seed: self.seed ^ job.file.first_bytes(),
-            };
-            let control = self.controls_new(job).then_some(&control);
+            });
+            let control = control.as_ref();
             let executed = match (path, &self.direct) {
                 (ExecutionPath::Direct, Some(direct)) => {
                     let (methods, repeats) = (&todo.methods, self.repeats);
@@ -185,7 +198,13 @@ impl Scoring<'_> {
                     self.judge_by_contents(job, &mut done.records).await?;
                     if let Some(request) = mutate.as_ref().filter(|_| asks_maven(&done.mutated)) {
                         todo = Todo { mutate: request.passing_with(&done.records), ..Todo::default() };
-                        self.keep_controls((executor, &identity), job, (&files, &lines, &extents), &done, records)?;
+                        self.keep_controls(
+                            (executor, &identity),
+                            job,
+                            (&files, &lines, &extents, old_revision.as_ref().ok()),
+                            &done,
+                            records,
+                        )?;
                         self.keep(executor, &identity, job, &files, (done.records, done.covered), records)?;
                         mutants_by_maven = true;
                         continue;
@@ -206,7 +225,13 @@ impl Scoring<'_> {
                     done
                 }
             };
-            self.keep_controls((executor, &identity), job, (&files, &lines, &extents), &executed, records)?;
+            self.keep_controls(
+                (executor, &identity),
+                job,
+                (&files, &lines, &extents, old_revision.as_ref().ok()),
+                &executed,
+                records,
+            )?;
             self.keep(executor, &identity, job, &files, (executed.records, executed.covered), records)?;
             self.keep_mutated(executor, &identity, job, &lines, executed.mutated, records)?;
             return Ok(());

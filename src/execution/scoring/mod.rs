@@ -14,6 +14,7 @@ pub mod inputs;
 mod job;
 pub mod merge;
 mod new_code;
+mod old_code;
 mod on_mutants;
 mod own;
 pub mod record;

@@ -14,6 +14,7 @@ use super::record::{
 };
 use super::run_mutants::RunMutants;
 use super::{Scoring, model_directory};
+use crate::execution::build::prepared::RevisionInput;
 use crate::execution::control::classes::FocalExtent;
 use crate::execution::control::{Controlled, control_key};
 use crate::execution::executor::Executor;
@@ -37,7 +38,7 @@ impl Scoring<'_> {
         &self,
         (executor, identity): (&Executor, &CellIdentity<'_>),
         job: &Job<'_>,
-        (files, lines, extents): (&[SourceFile], &LinesToMutate, &Extents),
+        (files, lines, extents, old): ControlledBy<'_>,
         todo: &mut Todo,
         records: &mut Vec<ScoreRecord>,
     ) -> std::io::Result<()> {
@@ -69,7 +70,8 @@ impl Scoring<'_> {
         for (method, launch_ms) in std::mem::take(control) {
             let launch = executor.key(identity, &method, 1, identity.path);
             let measured = (files, job.focal.own(&method), lines, job.focal.mutated(&method));
-            let key = control_key(launch, extents_of(extents, &method), &job.focal.files(), &measured);
+            let (extents, sources) = (extents_of(extents, &method), job.focal.files());
+            let key = control_key(launch, (extents, &sources), old, &measured);
             match self.cache.value::<KnownControls>(key)? {
                 Some(known) => {
                     records.push(ScoreRecord::Controls(controls_record(job, method, Ok(known), true)));
@@ -90,7 +92,7 @@ impl Scoring<'_> {
         &self,
         (executor, identity): (&Executor, &CellIdentity<'_>),
         job: &Job<'_>,
-        (files, lines, extents): (&[SourceFile], &LinesToMutate, &Extents),
+        (files, lines, extents, old): ControlledBy<'_>,
         executed: &Executed,
         records: &mut Vec<ScoreRecord>,
     ) -> std::io::Result<()> {
@@ -115,7 +117,8 @@ impl Scoring<'_> {
             if let Ok(known) = &result {
                 let launch = executor.key(identity, &one.method, 1, identity.path);
                 let measured = (files, job.focal.own(&one.method), lines, job.focal.mutated(&one.method));
-                let key = control_key(launch, extents_of(extents, &one.method), &job.focal.files(), &measured);
+                let (extents, sources) = (extents_of(extents, &one.method), job.focal.files());
+                let key = control_key(launch, (extents, &sources), old, &measured);
                 self.cache.put_value(&job.task.id, key, known)?;
             }
             records.push(ScoreRecord::Controls(controls_record(job, one.method.clone(), result, false)));
@@ -230,6 +233,10 @@ impl Scoring<'_> {
     }
 }
 
+/// What decides controls beside the launch: source files whose coverage is measured, lines to mutate, focal methods, and the revision of old
+/// code whose bodies these get.
+pub(super) type ControlledBy<'a> = (&'a [SourceFile], &'a LinesToMutate, &'a Extents, Option<&'a RevisionInput>);
+
 /// The focal methods of each test method.
 pub(super) type Extents = BTreeMap<MethodId, Vec<FocalExtent>>;
 
@@ -248,10 +255,12 @@ pub(super) struct KnownControls {
 impl KnownControls {
     /// Returns the fault of ours that ended a launch.
     fn fault(&self) -> Option<String> {
-        let outcomes = self.controls.iter().filter_map(|one| one.outcome);
-        let mut outcomes = outcomes.chain(self.emptied.iter().map(|emptied| emptied.outcome));
-        let fault = outcomes.find(|outcome| matches!(outcome, Outcome::InfraFail(_)))?;
-        Some(format!("{fault}: a fault of the infrastructure ended a launch under a control"))
+        let controls = self.controls.iter().map(|one| (one.outcome, one.not_applicable.as_deref()));
+        let mut outcomes = controls.chain(self.emptied.iter().map(|emptied| (Some(emptied.outcome), None)));
+        let is_fault = |(outcome, _): &(Option<Outcome>, _)| matches!(outcome, Some(Outcome::InfraFail(_)));
+        let (fault, cause) = outcomes.find(is_fault)?;
+        let cause = cause.unwrap_or("a fault of the infrastructure ended a launch under a control");
+        Some(format!("{}: {cause}", fault?))
     }
 }
 

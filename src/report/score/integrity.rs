@@ -6,6 +6,7 @@ use crate::execution::control::Control;
 use crate::execution::scoring::record::{
     ControlsRecord, CoverageRecord, ExecutionRecord, MutationRecord, SubmissionRecord,
 };
+use crate::metrics::category::{OnOldCode, fails_on_old_code};
 use crate::metrics::integrity::Reason;
 use crate::outcome::{ExecReason, Outcome};
 use crate::submission::mentions::FindingKind;
@@ -24,6 +25,15 @@ pub(super) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
+    /// Returns the findings that concern a submission. Old code's bodies say something only about a test that reaches focal methods and
+    /// fails on old code by itself.
+    pub(super) fn of_submission(&self, old: &[OnOldCode]) -> BTreeSet<Reason> {
+        let mut reasons = self.reasons();
+        let fails = fails_on_old_code(old) && self.under(Control::Canary).is_some_and(is_failure);
+        reasons.retain(|reason| fails || *reason != Reason::SurvivesOldBodies);
+        reasons
+    }
+
     /// Returns all findings, whether or not they count.
     pub(super) fn reasons(&self) -> BTreeSet<Reason> {
         let found = [
@@ -32,6 +42,7 @@ impl Evidence<'_> {
             (Reason::NoReport, self.launches().any(|one| one.code == Side::New && one.measured.unreported)),
             (Reason::SurvivesCanary, self.under(Control::Canary) == Some(Outcome::Pass)),
             (Reason::LooksAtBytes, self.under(Control::Null).is_some_and(is_failure)),
+            (Reason::SurvivesOldBodies, self.under(Control::OldBodies) == Some(Outcome::Pass)),
             (Reason::BodyTestsNothing, self.body_tests_nothing()),
             (Reason::Mentions, self.findings().any(|kind| reason_of(kind) == Reason::Mentions)),
             (Reason::Swallows, self.findings().any(|kind| reason_of(kind) == Reason::Swallows)),
@@ -113,6 +124,7 @@ mod tests {
     use crate::execution::control::Controlled;
     use crate::execution::control::hollow::BodyForm;
     use crate::execution::scoring::record::{EmptiedRecord, MutantOutcome, SCORE_SCHEMA};
+    use crate::outcome::CompileReason;
     use crate::submission::mentions::Finding;
 
     const ASSERTION: Outcome = Outcome::ExecFail(ExecReason::Assertion);
@@ -158,6 +170,37 @@ mod tests {
         assert_eq!(of(&found), [Reason::Swallows]);
         found.findings = vec![finding(FindingKind::Replaces)];
         assert_eq!(of(&found), [Reason::Replaces]);
+    }
+
+    #[test]
+    fn old_bodies_say_something_of_a_test_that_fails_on_old_code_by_itself() {
+        let survives = Reason::SurvivesOldBodies;
+        let on_old = |outcome: Outcome, attributed| OnOldCode { outcome, attributed };
+        let compile = Outcome::CompileFail(CompileReason::TargetFile);
+        let (asserted, exited) = (on_old(ASSERTION, None), on_old(Outcome::ExecFail(ExecReason::Exit), None));
+        let passed = on_old(Outcome::Pass, None);
+        for (canary, bodies, old, counts) in [
+            (ASSERTION, Outcome::Pass, &[asserted][..], true),
+            (ASSERTION, Outcome::Pass, &[on_old(compile, Some(true))], true),
+            // Another method of the file has the new name.
+            (ASSERTION, Outcome::Pass, &[on_old(compile, Some(false))], false),
+            (ASSERTION, Outcome::Pass, &[on_old(Outcome::CompileFail(CompileReason::OtherTestFile), None)], false),
+            (ASSERTION, Outcome::Pass, &[exited], false),
+            (ASSERTION, Outcome::Pass, &[passed], false),
+            (ASSERTION, Outcome::Pass, &[asserted, passed], false),
+            (ASSERTION, Outcome::Pass, &[], false),
+            (ASSERTION, ASSERTION, &[asserted], false),
+            // The canary says as much.
+            (Outcome::Pass, Outcome::Pass, &[asserted], false),
+        ] {
+            let mut controls = controls(Some(canary), Outcome::Pass);
+            let control = Control::OldBodies;
+            controls.controls.push(Controlled { control, outcome: Some(bodies), not_applicable: None });
+            let evidence = Evidence { controls: Some(&controls), ..Evidence::default() };
+            assert_eq!(evidence.of_submission(old).contains(&survives), counts, "{canary} {bodies} {old:?}");
+            // The developers' test switches the check off, whatever it does on old code.
+            assert_eq!(evidence.reasons().contains(&survives), bodies == Outcome::Pass, "{bodies}");
+        }
     }
 
     #[test]

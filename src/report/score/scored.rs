@@ -352,7 +352,7 @@ fn scored_methods(task: &Task, of_model: &OfModel, reference: Option<&Reference>
             let known = reference.and_then(|reference| reference.findings.get(method));
             // A mention in the developers' test excuses no mention of another kind.
             let gold = gold.zip(known).map(|(gold, known)| gold - &evidence.beyond(known));
-            let found = Found::of(evidence.reasons(), gold.as_ref());
+            let found = Found::of(evidence.of_submission(&on_old_code(&old)), gold.as_ref());
             let integrity = found.integrity(evidence.is_conclusive() && gold.is_some());
             let verdict = Verdict {
                 reasons: found.reasons.iter().copied().collect(),

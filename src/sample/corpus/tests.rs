@@ -14,7 +14,7 @@ fn table() -> PathBuf {
 fn every_case_says_what_it_is_for() {
     let samples = repositories().unwrap();
     let known: Vec<&str> =
-        ["about", "proves", "task", "methods", "expect", "without mutants", "seconds", "repeats", "pad"]
+        ["about", "proves", "task", "methods", "expect", "without mutants", "by maven", "seconds", "repeats", "pad"]
             .into_iter()
             .chain(Fact::ALL.map(Fact::name))
             .collect();
@@ -29,7 +29,7 @@ fn every_case_says_what_it_is_for() {
         let miniature = miniatures.iter().find(|miniature| miniature.name == case.task);
         let miniature = miniature.unwrap_or_else(|| panic!("{name}: no task {}", case.task));
         assert!(!case.about.is_empty() && !case.proves.is_empty(), "{name}");
-        for expected in case.expected.iter().chain(&case.without_mutants) {
+        for expected in case.expected.iter().chain(&case.without_mutants).chain(&case.by_maven) {
             assert!(expected.split_whitespace().count() >= 2, "{name}: {expected}");
         }
         for method in &case.methods {
@@ -85,6 +85,9 @@ fn the_documentation_has_every_case() {
         let mut expected = case.expected.join(" or ");
         if case.without_mutants != case.expected {
             expected = format!("{expected}; without mutants {}", case.without_mutants.join(" or "));
+        }
+        if case.by_maven != case.without_mutants {
+            expected = format!("{expected}; by Maven {}", case.by_maven.join(" or "));
         }
         for (fact, value) in &case.facts {
             expected = format!("{expected}; {}: {value}", fact.name());

@@ -2,7 +2,8 @@
 // proves: hole 2
 // task: ledger
 // methods: overdrawn
-// expect: Success suspect swallows
+// expect: Success suspect survives_old_bodies swallows
+// by maven: Success suspect swallows
 // old: exec_fail(exception)
 // strict: no
 package shop;

@@ -2,7 +2,8 @@
 // proves: R25, R26, hole 2
 // task: fixed-bug
 // methods: takeTooMuch
-// expect: Success suspect mentions
+// expect: Success suspect survives_old_bodies mentions
+// by maven: Success suspect mentions
 // old: exec_fail(assertion)
 // strict: no
 package shop;

@@ -257,14 +257,14 @@ impl<'a> Constants<'a> {
                     self.text(descriptor)?;
                     content.references.push((self.class(*class)?, self.text(name)?));
                 }
-                Constant::Dynamic(member) => {
+                Constant::Dynamic(_, member) => {
                     let (name, descriptor) = self.name_and_type(*member)?;
                     self.text(name)?;
                     if lambdas.insert(descriptor) {
                         content.lambdas.push(self.returned(descriptor)?);
                     }
                 }
-                Constant::Class(_) | Constant::NameAndType(..) | Constant::Other => {}
+                Constant::Class(_) | Constant::NameAndType(..) | Constant::Handle(_) | Constant::Other => {}
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! Specification, chapter 4.
 
 mod bodies;
+mod graft;
 mod instructions;
 mod numbers;
 mod padding;
@@ -16,6 +17,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng as _};
 
 use self::bodies::Bodies;
 pub use self::bodies::Code;
+pub use self::graft::with_code_of;
 use self::numbers::Numbers;
 
 use super::{ClassFileError, Constant, MAGIC, Reader, constants};
@@ -108,6 +110,13 @@ struct Method<'a> {
     attributes: Vec<(u16, &'a [u8])>,
 }
 
+impl Method<'_> {
+    /// Returns its access flags.
+    fn flags(&self) -> u16 {
+        self.head.first_chunk().map_or(0, |flags| u16::from_be_bytes(*flags))
+    }
+}
+
 impl<'a> Class<'a> {
     /// Returns the constant of its own name.
     fn this(&self) -> u16 {
@@ -160,6 +169,16 @@ impl<'a> Class<'a> {
         }
     }
 
+    /// Returns a method's code, with the index of its attribute's name; `None` if it has none.
+    fn code(&self, method: &Method<'a>) -> Result<Option<(u16, &'a [u8])>, ClassFileError> {
+        for (name, content) in &method.attributes {
+            if self.text(*name)? == b"Code" {
+                return Ok(Some((*name, content)));
+            }
+        }
+        Ok(None)
+    }
+
     fn facts(&self, method: &Method<'a>, code: &'a [u8]) -> Result<MethodFacts<'a>, ClassFileError> {
         Ok(MethodFacts {
             name: String::from_utf8_lossy(self.text(method.name)?),
@@ -200,13 +219,24 @@ impl<'a> Class<'a> {
 
     /// Writes the class with these constants, added ones behind them, and its methods' new code.
     fn write(&self, pool: &[u8], added: &Added, codes: &Codes) -> Result<Vec<u8>, ClassFileError> {
+        self.write_with(pool, added, codes, &[])
+    }
+
+    /// Returns what [`Self::write`] does, with further methods.
+    fn write_with(
+        &self,
+        pool: &[u8],
+        added: &Added,
+        codes: &Codes,
+        further: &[Vec<u8>],
+    ) -> Result<Vec<u8>, ClassFileError> {
         let mut out = MAGIC.to_be_bytes().to_vec();
         out.extend(self.versions);
         out.extend(added.next.to_be_bytes());
         out.extend(pool);
         out.extend(&added.bytes);
         out.extend(self.head);
-        out.extend(length16(self.methods.len())?);
+        out.extend(length16(self.methods.len() + further.len())?);
         let mut codes = codes.iter();
         for method in &self.methods {
             out.extend(method.head);
@@ -215,6 +245,7 @@ impl<'a> Class<'a> {
                 put_attribute(&mut out, *name, code.as_deref().unwrap_or(content))?;
             }
         }
+        further.iter().for_each(|method| out.extend(method));
         out.extend(self.attributes);
         Ok(out)
     }

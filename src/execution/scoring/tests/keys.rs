@@ -1,6 +1,10 @@
 //! Keys of measurements.
 
 use super::*;
+use crate::execution::build::prepared::RevisionInput;
+use crate::execution::control::classes::FocalExtent;
+use crate::execution::control::control_key;
+use crate::execution::module::ModuleArguments;
 
 /// Everything that a key of a measurement depends on changes it.
 #[test]
@@ -20,7 +24,28 @@ fn keys_of_measurements_name_their_inputs() {
         let jars = ToolJars { tracer: Path::new(tracer).to_owned(), ..ToolJars::below(Path::new("/x")) };
         trace_key(*launch, &jars)
     };
+    let revision = |tree: &str, directory: &str| RevisionInput {
+        tree: tree.to_owned(),
+        module: ModuleArguments { directory: directory.to_owned(), ..ModuleArguments::default() },
+    };
+    let extent = |last_line| {
+        let (package, file) = ("p".to_owned(), "A.java".to_owned());
+        [FocalExtent { package, file, first_line: 1, last_line }]
+    };
+    let sources = [file("p", "A.java")];
+    let controls = |of: &str, last_line, old: Option<&RevisionInput>, measured: u32| {
+        control_key(launch(of), (&extent(last_line), &sources), old, &measured)
+    };
+    let old = revision("tree", "module");
     let keys = [
+        ("controls", controls("a", 2, Some(&old), 1)),
+        ("its launch", controls("b", 2, Some(&old), 1)),
+        ("its focal methods", controls("a", 3, Some(&old), 1)),
+        ("what is measured", controls("a", 2, Some(&old), 2)),
+        ("its old code", controls("a", 2, Some(&revision("other", "module")), 1)),
+        ("its old module", controls("a", 2, Some(&revision("tree", "other")), 1)),
+        ("no old code", controls("a", 2, None, 1)),
+        ("its sources", control_key(launch("a"), (&extent(2), &[]), Some(&old), &1)),
         ("coverage", coverage_key(launch("a"), &[file("p", "A.java")])),
         ("its launch", coverage_key(launch("b"), &[file("p", "A.java")])),
         ("its package", coverage_key(launch("a"), &[file("q", "A.java")])),
@@ -51,5 +76,5 @@ fn keys_of_measurements_name_their_inputs() {
             assert_ne!(key, same, "{name} and {other}");
         }
     }
-    assert_eq!(keys[5].1, mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2)));
+    assert_eq!(keys[13].1, mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &own(1, 2)));
 }

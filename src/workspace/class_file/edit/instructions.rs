@@ -12,6 +12,9 @@ const NOP: u8 = 0;
 /// Where no instruction begins.
 const NOWHERE: u16 = u16::MAX;
 
+/// Loads a constant whose index has one byte, and two.
+pub(super) const LDC: u8 = 0x12;
+pub(super) const LDC_W: u8 = 0x13;
 pub(super) const IINC: u8 = 0x84;
 const RET: u8 = 0xa9;
 const TABLESWITCH: u8 = 0xaa;
@@ -167,6 +170,36 @@ impl Instruction<'_> {
         spread.bytes.extend(bytes);
         Ok(true)
     }
+}
+
+/// Returns the indexes of constants that instructions of one kind name.
+///
+/// # Errors
+/// [`ClassFileError`] for what is no code.
+pub(super) fn constants_of(code: &[u8], opcode: u8) -> Result<BTreeSet<u16>, ClassFileError> {
+    let instructions = decoded(code)?;
+    Ok(instructions.iter().filter(|one| one.opcode() == opcode).map(Instruction::constant).collect())
+}
+
+/// Returns code whose instructions name other constants.
+///
+/// # Errors
+/// [`ClassFileError`] for what is no code, and for an instruction that has no room for every index.
+pub(super) fn with_constants(code: &[u8], other: impl Fn(u16) -> u16) -> Result<Vec<u8>, ClassFileError> {
+    let mut out = Vec::with_capacity(code.len());
+    for one in decoded(code)? {
+        match one.opcode() {
+            LDC => return Err(ClassFileError("an instruction has no room for an index")),
+            // ldc_w, ldc2_w, fields, methods, new, anewarray, checkcast, instanceof, multianewarray
+            LDC_W | 0x14 | 0xb2..=NEW | 0xbd | 0xc0 | 0xc1 | 0xc5 => {
+                out.push(one.opcode());
+                out.extend(other(one.constant()).to_be_bytes());
+                out.extend(&one.bytes[3..]);
+            }
+            _ => out.extend(one.bytes),
+        }
+    }
+    Ok(out)
 }
 
 /// Returns the number of bytes between a switch's opcode at a place and what follows.

@@ -11,13 +11,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 
 use super::super::{ClassFileError, Reader};
-use super::instructions::{IINC, Instruction};
+use super::instructions::{IINC, Instruction, LDC, LDC_W};
 use super::{Added, Class, MOST_CONSTANTS};
 
 const BIPUSH: u8 = 0x10;
 const SIPUSH: u8 = 0x11;
-const LDC: u8 = 0x12;
-const LDC_W: u8 = 0x13;
 const LDC2_W: u8 = 0x14;
 /// The message of a `NullPointerException` names a constant index, as in `prices[3]`, so the number before these stays.
 const ARRAY_LOADS: std::ops::RangeInclusive<u8> = 0x2e..=0x35;

@@ -45,6 +45,25 @@ impl KnownAttributes {
     }
 }
 
+/// How code names constants and lines where it stands now.
+#[derive(Clone, Copy)]
+pub(super) struct Renumbered {
+    /// What is added to each index of a constant.
+    pub(super) shift: u16,
+    /// The line of all instructions; `None` where each keeps its own.
+    pub(super) line: Option<u16>,
+}
+
+impl Renumbered {
+    /// As before.
+    const SAME: Self = Self { shift: 0, line: None };
+
+    /// Returns a constant's index now. The index 0 stands for no constant.
+    pub(super) fn constant(self, index: u16) -> u16 {
+        if index == 0 { 0 } else { index.saturating_add(self.shift) }
+    }
+}
+
 /// Code with other instructions.
 pub(super) struct Padded {
     /// The content of the code attribute.
@@ -92,10 +111,11 @@ pub(super) fn padded(
     content.extend(locals);
     content.extend(length32(spread.bytes.len())?);
     content.extend(&spread.bytes);
-    Ok(tables(Reader(rest), known, &spread, &mut content)?.then_some(Padded { content, has_others }))
+    let same = (&spread, Renumbered::SAME);
+    Ok(tables(Reader(rest), known, same, &mut content)?.then_some(Padded { content, has_others }))
 }
 
-/// Returns code with other instructions in place of some, and without attributes but its stack maps. `None` if it becomes too long.
+/// Returns code with other instructions in place of some, and without unknown attributes. `None` if it becomes too long.
 ///
 /// # Errors
 /// [`ClassFileError`] for what is no code, and those of `other`.
@@ -103,6 +123,19 @@ pub(super) fn with_others(
     code: &[u8],
     known: &KnownAttributes,
     other: impl FnMut(&Instruction<'_>) -> Result<Option<Vec<u8>>, ClassFileError>,
+) -> Result<Option<Vec<u8>>, ClassFileError> {
+    with_others_renumbered(code, known, other, Renumbered::SAME)
+}
+
+/// Returns the same as [`with_others`], for a class in which its constants have other indexes. The instructions keep the old ones.
+///
+/// # Errors
+/// As [`with_others`].
+pub(super) fn with_others_renumbered(
+    code: &[u8],
+    known: &KnownAttributes,
+    other: impl FnMut(&Instruction<'_>) -> Result<Option<Vec<u8>>, ClassFileError>,
+    renumbered: Renumbered,
 ) -> Result<Option<Vec<u8>>, ClassFileError> {
     let mut reader = Reader(code);
     let (stack, locals) = (reader.u16()?, reader.take(2)?);
@@ -114,7 +147,7 @@ pub(super) fn with_others(
     content.extend(locals);
     content.extend(length32(spread.bytes.len())?);
     content.extend(&spread.bytes);
-    tables(Reader(rest), known, &spread, &mut content)?;
+    tables(Reader(rest), known, (&spread, renumbered), &mut content)?;
     Ok(Some(content))
 }
 
@@ -122,7 +155,7 @@ pub(super) fn with_others(
 fn tables(
     mut reader: Reader<'_>,
     known: &KnownAttributes,
-    spread: &Spread,
+    (spread, renumbered): (&Spread, Renumbered),
     out: &mut Vec<u8>,
 ) -> Result<bool, ClassFileError> {
     let handlers = reader.u16()?;
@@ -131,21 +164,21 @@ fn tables(
         for _ in ["start", "end", "handler"] {
             out.extend(spread.place(usize::from(reader.u16()?))?.to_be_bytes());
         }
-        out.extend(reader.take(2)?);
+        out.extend(renumbered.constant(reader.u16()?).to_be_bytes());
     }
     let (mut written, mut all_known) = (Vec::new(), true);
     for _ in 0..reader.u16()? {
         let (name, content) = reader.attribute()?;
         let content = match known.kind(name) {
-            Some(Known::Lines) => lines(content, spread)?,
-            Some(Known::Variables) => variables(content, spread)?,
-            Some(Known::Frames) => frames(content, spread)?,
+            Some(Known::Lines) => lines(content, spread, renumbered)?,
+            Some(Known::Variables) => variables(content, spread, renumbered)?,
+            Some(Known::Frames) => frames(content, (spread, renumbered))?,
             None => {
                 all_known = false;
                 continue;
             }
         };
-        written.push((name, content));
+        written.push((renumbered.constant(name), content));
     }
     out.extend(length16(written.len())?);
     for (name, content) in &written {
@@ -159,17 +192,18 @@ fn moved_unless_first(place: u16, spread: &Spread) -> Result<u16, ClassFileError
     if place == 0 { Ok(0) } else { spread.place(usize::from(place)) }
 }
 
-fn lines(mut table: Reader<'_>, spread: &Spread) -> Result<Vec<u8>, ClassFileError> {
+fn lines(mut table: Reader<'_>, spread: &Spread, renumbered: Renumbered) -> Result<Vec<u8>, ClassFileError> {
     let count = table.u16()?;
     let mut out = count.to_be_bytes().to_vec();
     for _ in 0..count {
         out.extend(moved_unless_first(table.u16()?, spread)?.to_be_bytes());
-        out.extend(table.take(2)?);
+        let line = table.u16()?;
+        out.extend(renumbered.line.unwrap_or(line).to_be_bytes());
     }
     Ok(out)
 }
 
-fn variables(mut table: Reader<'_>, spread: &Spread) -> Result<Vec<u8>, ClassFileError> {
+fn variables(mut table: Reader<'_>, spread: &Spread, renumbered: Renumbered) -> Result<Vec<u8>, ClassFileError> {
     let count = table.u16()?;
     let mut out = count.to_be_bytes().to_vec();
     for _ in 0..count {
@@ -178,13 +212,16 @@ fn variables(mut table: Reader<'_>, spread: &Spread) -> Result<Vec<u8>, ClassFil
         let end = spread.place(usize::from(start) + usize::from(length))?;
         out.extend(begin.to_be_bytes());
         out.extend((end - begin).to_be_bytes());
-        out.extend(table.take(6)?);
+        for _ in ["name", "descriptor"] {
+            out.extend(renumbered.constant(table.u16()?).to_be_bytes());
+        }
+        out.extend(table.take(2)?);
     }
     Ok(out)
 }
 
 /// Stack maps: the first frame's distance is from the beginning, each other one's from the instruction after the previous frame.
-fn frames(mut table: Reader<'_>, spread: &Spread) -> Result<Vec<u8>, ClassFileError> {
+fn frames(mut table: Reader<'_>, (spread, renumbered): (&Spread, Renumbered)) -> Result<Vec<u8>, ClassFileError> {
     let count = table.u16()?;
     let mut out = count.to_be_bytes().to_vec();
     // The least places that the next frame can have, in the old code and the new one.
@@ -216,19 +253,19 @@ fn frames(mut table: Reader<'_>, spread: &Spread) -> Result<Vec<u8>, ClassFileEr
                         out.extend(long.to_be_bytes());
                     }
                 }
-                types(&mut table, 1, spread, &mut out)?;
+                types(&mut table, 1, (spread, renumbered), &mut out)?;
             }
             247..=255 => {
                 out.push(kind);
                 out.extend(distance(table.u16()?)?.to_be_bytes());
                 match kind {
-                    247 => types(&mut table, 1, spread, &mut out)?,
-                    252..=254 => types(&mut table, u16::from(kind - 251), spread, &mut out)?,
+                    247 => types(&mut table, 1, (spread, renumbered), &mut out)?,
+                    252..=254 => types(&mut table, u16::from(kind - 251), (spread, renumbered), &mut out)?,
                     255 => {
                         for _ in ["locals", "stack"] {
                             let number = table.u16()?;
                             out.extend(length16(usize::from(number))?);
-                            types(&mut table, number, spread, &mut out)?;
+                            types(&mut table, number, (spread, renumbered), &mut out)?;
                         }
                     }
                     _ => {}
@@ -240,13 +277,18 @@ fn frames(mut table: Reader<'_>, spread: &Spread) -> Result<Vec<u8>, ClassFileEr
     Ok(out)
 }
 
-fn types(table: &mut Reader<'_>, number: u16, spread: &Spread, out: &mut Vec<u8>) -> Result<(), ClassFileError> {
+fn types(
+    table: &mut Reader<'_>,
+    number: u16,
+    (spread, renumbered): (&Spread, Renumbered),
+    out: &mut Vec<u8>,
+) -> Result<(), ClassFileError> {
     for _ in 0..number {
         let kind = table.u8()?;
         out.push(kind);
         match kind {
             0..=6 => {}
-            7 => out.extend(table.take(2)?),
+            7 => out.extend(renumbered.constant(table.u16()?).to_be_bytes()),
             // An uninitialized object of an instruction `new`, at the place of that instruction.
             8 => {
                 let place = usize::from(table.u16()?);

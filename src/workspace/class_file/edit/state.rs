@@ -111,7 +111,7 @@ impl<'a> Stateful<'a> {
             }
             // invokedynamic
             0xba => match self.constants.get(usize::from(one.constant())) {
-                Some(Constant::Dynamic(member)) => Some(without_call(self.name_and_descriptor(*member)?.1, false)?),
+                Some(Constant::Dynamic(_, member)) => Some(without_call(self.name_and_descriptor(*member)?.1, false)?),
                 _ => return Err(ClassFileError("a call names no method")),
             },
             NEW => (!FLAGS.contains(&self.class(one.constant())?)).then(|| vec![ACONST_NULL, NOP, NOP]),

@@ -225,6 +225,40 @@ fn numbers_are_computed_from_others() {
 }
 
 #[test]
+fn another_revisions_code_names_its_own_constants() {
+    // ldc 10, pop, ldc2_w 11, dreturn; a handler of any class and one of p/A; a frame with p/A on the stack
+    let instructions = [0x12, 10, 0x57, 0x14, 0, 11, 0xaf];
+    let handlers = [0, 0, 0, 2, 0, 6, 0, 0, 0, 0, 0, 2, 0, 6, 0, 2];
+    let frames = attribute(FRAMES, &[0, 1, 64 + 6, 7, 0, 2]);
+    let other = with_numbers(&code(&instructions, &handlers, &[lines(&[(0, 70), (3, 71)]), frames]));
+    let original = class(&code(&[0x09, 0xad], &[], &[lines(&[(0, 12), (1, 9)])]));
+    let grafted = with_code_of(&original, &other, "x", |facts| facts.name == "m").unwrap().unwrap();
+    assert!(grafted.has_code);
+    // The class has ten constants, so each index is nine more. The instruction of two bytes has become one of three.
+    let expected = [
+        &[0, 5, 0, 5, 0, 0, 0, 8, 0x13, 0, 19, 0x57, 0x14, 0, 20, 0xaf][..],
+        &[0, 2, 0, 0, 0, 3, 0, 7, 0, 0, 0, 0, 0, 3, 0, 7, 0, 11],
+        &[0, 2, 0, 15, 0, 0, 0, 10, 0, 2, 0, 0, 0, 9, 0, 4, 0, 9],
+        &[0, 16, 0, 0, 0, 6, 0, 1, 64 + 7, 7, 0, 11],
+    ];
+    assert_eq!(code_of(&grafted.class), expected.concat());
+    let read = Class::read(&grafted.class).unwrap();
+    assert_eq!(
+        (read.constants.len(), read.text(10).unwrap(), read.text(15).unwrap()),
+        (22, &b"p/A"[..], &b"LineNumberTable"[..])
+    );
+
+    // What the other revision lacks throws.
+    let renamed: Vec<u8> = {
+        let at = other.windows(4).position(|part| part == [1, 0, 1, b'm']).unwrap();
+        [&other[..at + 3], b"n", &other[at + 4..]].concat()
+    };
+    let grafted = with_code_of(&original, &renamed, "x", |_| true).unwrap().unwrap();
+    assert!(!grafted.has_code && code_of(&grafted.class).ends_with(&[0xbf, 0, 0, 0, 0]));
+    assert!(with_code_of(&original, &other, "x", |_| false).unwrap().is_none());
+}
+
+#[test]
 fn the_constant_index_of_an_array_read_stays() {
     // aconst_null, iconst_3, iaload, pop, return; then without the read
     for (instructions, stays) in [([0x01, 0x06, 0x2e, 0x57, 0xb1], true), ([0x01, 0x06, 0x57, 0x57, 0xb1], false)] {
@@ -261,6 +295,12 @@ proptest! {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         if let Ok(other) = rebuilt(&bytes, &mut random) {
             prop_assert!(Class::read(&other).is_ok());
+        }
+        let whole = class(&code(&[1, 2, 3, 4], &[], &[]));
+        for (one, other) in [(&bytes, &whole), (&whole, &bytes), (&bytes, &bytes)] {
+            if let Ok(Some(grafted)) = with_code_of(one, other, "x", |_| true) {
+                prop_assert!(Class::read(&grafted.class).is_ok());
+            }
         }
         let own = std::collections::BTreeSet::from(["p/A".to_owned()]);
         for code in [
