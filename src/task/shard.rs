@@ -3,7 +3,8 @@
 //! A shard follows from the selected tasks and their weights alone, so machines need not talk to each other. Tasks that share a
 //! code revision stay together, so that one machine prepares each revision.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -112,26 +113,98 @@ pub fn part(tasks: &[Task], shard: Shard, costs: &Costs) -> Vec<Task> {
 
 /// Returns the positions of the tasks of each shard, in the order of the selection.
 ///
-/// Groups of tasks are dealt out, the heaviest first, each to the shard with the least weight so far.
+/// Groups of tasks that share revisions stay together. A repository's groups go to few shards: each shard starts compilers and unpacks an
+/// image for every repository that it has. That may make the heaviest shard a twentieth heavier than it need be.
 pub fn parts(tasks: &[Task], of: NonZeroU32, weights: &[u64]) -> Vec<Vec<usize>> {
-    let mut groups: BTreeMap<usize, (u64, Vec<usize>)> = BTreeMap::new();
-    for (at, group) in groups_of(tasks).into_iter().enumerate() {
-        let (weight, members) = groups.entry(group).or_default();
-        *weight = weight.saturating_add(weights[at]);
-        members.push(at);
+    let mut groups: BTreeMap<usize, Group<'_>> = BTreeMap::new();
+    for (at, first) in groups_of(tasks).into_iter().enumerate() {
+        let repository = &tasks[at].repository;
+        let group = groups.entry(first).or_insert_with(|| Group { repository, weight: 0, members: Vec::new() });
+        group.weight = group.weight.saturating_add(weights[at]);
+        group.members.push(at);
     }
-    let mut groups: Vec<(u64, Vec<usize>)> = groups.into_values().collect();
+    let mut groups: Vec<Group<'_>> = groups.into_values().collect();
     // Groups are in the order of the selection before; equal weights keep it.
-    groups.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
-    let mut loads = vec![0_u64; of.get() as usize];
-    let mut parts = vec![Vec::new(); of.get() as usize];
-    for (weight, members) in groups {
-        let least = loads.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(at, _)| at);
-        loads[least] = loads[least].saturating_add(weight);
-        parts[least].extend(members);
+    groups.sort_by_key(|group| Reverse(group.weight));
+    let even = Dealt::evenly(&groups, of);
+    let most = even.heaviest().saturating_add(even.heaviest() / 20);
+    let mut of_repositories: BTreeMap<&RepositoryName, u64> = BTreeMap::new();
+    for group in &groups {
+        let weight = of_repositories.entry(group.repository).or_default();
+        *weight = weight.saturating_add(group.weight);
     }
+    groups.sort_by_key(|group| (Reverse(of_repositories.get(group.repository).copied()), group.repository));
+    let together = Dealt::together(&groups, of, most);
+    let dealt = if together.heaviest() <= most { together } else { even };
+    let mut parts: Vec<Vec<usize>> = dealt.shards.into_iter().map(|shard| shard.members).collect();
     parts.iter_mut().for_each(|part| part.sort_unstable());
     parts
+}
+
+/// Tasks that share revisions.
+struct Group<'a> {
+    repository: &'a RepositoryName,
+    weight: u64,
+    members: Vec<usize>,
+}
+
+/// Groups as they are dealt out.
+struct Dealt<'a> {
+    shards: Vec<Dealing<'a>>,
+}
+
+/// What a shard got.
+#[derive(Clone, Default)]
+struct Dealing<'a> {
+    weight: u64,
+    repositories: BTreeSet<&'a RepositoryName>,
+    members: Vec<usize>,
+}
+
+impl<'a> Dealt<'a> {
+    fn none(of: NonZeroU32) -> Self {
+        Self { shards: vec![Dealing::default(); of.get() as usize] }
+    }
+
+    /// Gives each group to the shard with the least weight so far.
+    fn evenly(groups: &[Group<'a>], of: NonZeroU32) -> Self {
+        let mut dealt = Self::none(of);
+        for group in groups {
+            dealt.give(dealt.least(), group);
+        }
+        dealt
+    }
+
+    /// Gives each group to the fullest shard that has its repository and stays within `most`; if there is none, to the one with the least
+    /// weight so far.
+    fn together(groups: &[Group<'a>], of: NonZeroU32, most: u64) -> Self {
+        let mut dealt = Self::none(of);
+        for group in groups {
+            let has_room = |shard: &Dealing<'_>| shard.weight.saturating_add(group.weight) <= most;
+            let own = |shard: &Dealing<'_>| has_room(shard) && shard.repositories.contains(group.repository);
+            let shards = dealt.shards.iter().enumerate().filter(|(_, shard)| own(shard));
+            let fullest = shards.min_by_key(|(at, shard)| (Reverse(shard.weight), *at)).map(|(at, _)| at);
+            dealt.give(fullest.unwrap_or_else(|| dealt.least()), group);
+        }
+        dealt
+    }
+
+    /// Returns the first of the shards with the least weight.
+    fn least(&self) -> usize {
+        let shards = self.shards.iter().enumerate();
+        shards.min_by_key(|(_, shard)| shard.weight).map_or(0, |(at, _)| at)
+    }
+
+    fn give(&mut self, at: usize, group: &Group<'a>) {
+        let shard = &mut self.shards[at];
+        shard.weight = shard.weight.saturating_add(group.weight);
+        shard.repositories.insert(group.repository);
+        shard.members.extend(&group.members);
+    }
+
+    fn heaviest(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.weight).max().unwrap_or_default()
+    }
 }
 
 /// Returns for each task the position of the first task that it shares revisions with, directly or by way of others.

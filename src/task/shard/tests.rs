@@ -40,11 +40,34 @@ fn ids(shard: &str, costs: &Costs) -> Vec<String> {
 fn shards_are_whole_revisions_balanced_by_methods() {
     let none = Costs::default();
     assert_eq!(ids("1/1", &none), ["one_1", "one_2", "one_3", "two_1", "two_2", "two_3"]);
-    // Weights 6 (two_*), 5 (one_3), 3 (one_1, one_2).
-    assert_eq!(ids("1/2", &none), ["two_1", "two_2", "two_3"]);
-    assert_eq!(ids("2/2", &none), ["one_1", "one_2", "one_3"]);
-    assert_eq!(ids("3/4", &none), ["one_1", "one_2"]);
+    // Weights 6 (two_*), 5 (one_3), 3 (one_1, one_2). The repository with the greatest weight is dealt out first.
+    assert_eq!(ids("1/2", &none), ["one_1", "one_2", "one_3"]);
+    assert_eq!(ids("2/2", &none), ["two_1", "two_2", "two_3"]);
+    assert_eq!(ids("1/4", &none), ["one_3"]);
+    assert_eq!(ids("2/4", &none), ["one_1", "one_2"]);
+    assert_eq!(ids("3/4", &none), ["two_1", "two_2", "two_3"]);
     assert_eq!(ids("4/4", &none), Vec::<String>::new());
+}
+
+/// Where a repository's groups fit into fewer shards, they stay together.
+#[test]
+fn a_repository_goes_to_few_shards() {
+    let all: Vec<Task> = (0..24_u8)
+        .map(|at| {
+            let repository = ["a/a", "b/b", "c/c"][usize::from(at) % 3];
+            let mut task = task(repository, &format!("t{at}"), ['0', '0'], 1 + usize::from(at) % 4);
+            (task.rev1, task.rev2) = (format!("{at:040}").parse().unwrap(), format!("1{at:039}").parse().unwrap());
+            task
+        })
+        .collect();
+    for (of, most, weight) in [(1, 3, 60), (2, 2, 31), (3, 1, 20), (6, 1, 10)] {
+        for number in 1..=of {
+            let part = part(&all, format!("{number}/{of}").parse().unwrap(), &Costs::default());
+            let repositories: BTreeSet<_> = part.iter().map(|task| &task.repository).collect();
+            let methods: usize = part.iter().map(|task| task.test_methods.len()).sum();
+            assert!(repositories.len() <= most && methods <= weight, "{number}/{of}: {repositories:?} {methods}");
+        }
+    }
 }
 
 #[test]
@@ -53,9 +76,9 @@ fn recorded_costs_weigh_and_missing_ones_are_estimated() {
     // A method of the others costs 30 ms on average: one_3 150 ms, one_1 and one_2 90 ms, two_* 60 + 30 + 30 ms.
     let costs = Costs { schema: COSTS_SCHEMA, milliseconds: [cost("two_1", 60), cost("two_2", 90)].into() };
     assert_eq!(costs.weights(&tasks()), [30, 60, 150, 60, 90, 30]);
-    assert_eq!(ids("1/2", &costs), ["two_1", "two_2", "two_3"]);
+    assert_eq!(ids("2/2", &costs), ["two_1", "two_2", "two_3"]);
     let heavy = Costs { schema: COSTS_SCHEMA, milliseconds: [cost("one_1", u64::MAX), cost("one_2", u64::MAX)].into() };
-    assert_eq!(ids("1/2", &heavy), ["one_1", "one_2", "two_1", "two_2", "two_3"], "saturated weights do not overflow");
+    assert_eq!(ids("1/2", &heavy), ["one_1", "one_2", "one_3"], "saturated weights do not overflow");
 }
 
 #[test]
