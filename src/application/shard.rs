@@ -8,7 +8,7 @@ use crate::error::{CommandError, ExitStatus, Failure};
 use crate::execution::run::inputs::ShardInputs;
 use crate::output::json_problem;
 use crate::task::Task;
-use crate::task::shard::{COSTS_SCHEMA, Costs, Shard, part};
+use crate::task::shard::{COSTS_SCHEMA, Costs, DIVISION, Shard, part};
 
 /// The largest file of recorded costs, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -91,9 +91,9 @@ pub(super) fn costs(path: &Path) -> Result<(Costs, Digest), CostsError> {
     Ok((parse(path, &bytes)?, Digest::of(&bytes)))
 }
 
-/// Returns the digest of selected tasks.
+/// Returns the digest of selected tasks and of the rule that divides them.
 pub(super) fn selection(tasks: &[Task]) -> Result<Digest, CommandError> {
-    let bytes = canonical_json(&tasks).map_err(|error| CommandError::Output(error.into()))?;
+    let bytes = canonical_json(&(DIVISION, tasks)).map_err(|error| CommandError::Output(error.into()))?;
     Ok(Digest::of(&bytes))
 }
 

@@ -38,6 +38,13 @@ pub fn render(
          # The allocation says how much may run at once, not the machine: its processors, and its memory in MiB.\n\
          TESTEVO_SANDBOX_JOBS=\"${{SLURM_CPUS_PER_TASK:-${{SLURM_CPUS_ON_NODE:-1}}}}\"\n\
          memory=\"${{SLURM_MEM_PER_NODE:-$((${{SLURM_MEM_PER_CPU:-0}} * TESTEVO_SANDBOX_JOBS))}}\"\n\
+         if [ \"$memory\" -le 0 ]; then\n\
+         # Slurm does not count memory here: these processors' share of the machine's.\n\
+         all=$(nproc --all 2>/dev/null || echo 1)\n\
+         [ \"$all\" -ge \"$TESTEVO_SANDBOX_JOBS\" ] || all=$TESTEVO_SANDBOX_JOBS\n\
+         total=$(sed -n 's/^MemTotal: *\\([0-9]*\\) kB$/\\1/p' /proc/meminfo)\n\
+         memory=$((${{total:-0}} / 1024 * TESTEVO_SANDBOX_JOBS / all))\n\
+         fi\n\
          if [ \"$memory\" -gt 0 ] && [ \"$TESTEVO_SANDBOX_JOBS\" -gt $(((memory + {spare}) / {per_job})) ]; then\n\
          TESTEVO_SANDBOX_JOBS=$(((memory + {spare}) / {per_job}))\n\
          if [ \"$TESTEVO_SANDBOX_JOBS\" = 0 ]; then TESTEVO_SANDBOX_JOBS=1; fi\n\
@@ -144,7 +151,15 @@ mod tests {
         assert!(render(&quoted).contains("\nexport TESTEVO_SANDBOX_SCRATCH='$SLURM_JOB_TMP/of me'\n"));
         let script = render(&replaced);
         let mut shell = Command::new("sh");
-        for (memory, jobs) in [("16384", "4"), ("100000", "5"), ("2000", "1"), ("0", "5"), ("7700", "2")] {
+        // Where Slurm does not count memory, five processors have their share of the machine's.
+        let said_by = |command: &str| {
+            let output = Command::new("sh").args(["-c", command]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().trim().parse::<u64>().unwrap()
+        };
+        let kib = said_by("awk '/^MemTotal:/ { print $2 }' /proc/meminfo");
+        let memory = kib / 1024 * 5 / said_by("nproc --all").max(5);
+        let share = ((memory + 512) / 4096).clamp(1, 5).to_string();
+        for (memory, jobs) in [("16384", "4"), ("100000", "5"), ("2000", "1"), ("0", share.as_str()), ("7700", "2")] {
             let mut shell = Command::new("sh");
             shell.args(["-c", &script]).env("SLURM_ARRAY_TASK_ID", "7").env("SLURM_CPUS_ON_NODE", "5");
             shell.env("SLURM_MEM_PER_NODE", memory).env_remove("SLURM_CPUS_PER_TASK").env_remove("SLURM_MEM_PER_CPU");
@@ -160,9 +175,9 @@ mod tests {
             .env("SLURMD_NODENAME", "n1");
         let status = shell.env_remove("SLURM_CPUS_PER_TASK").status().unwrap();
         assert_eq!(status.code(), Some(3));
-        let expected =
-            "score\n--predictions\na b'c\"$(d)\n`e`*\n--shard\n7/12\n--run-id\nrun-shard-7\n5\n/d d\n/node tmp/own\n"
-                .to_owned();
+        let expected = format!(
+            "score\n--predictions\na b'c\"$(d)\n`e`*\n--shard\n7/12\n--run-id\nrun-shard-7\n{share}\n/d d\n/node tmp/own\n"
+        );
         assert_eq!(fs::read_to_string(&said).unwrap(), expected);
         assert_eq!(fs::read_to_string(directory.path().join("shard-7.exit")).unwrap(), "3\n");
         assert_eq!(fs::read_to_string(directory.path().join("shard-7.node")).unwrap(), "n1\n");

@@ -40,6 +40,8 @@ use crate::thread::blocking;
 
 /// JDK 8 shares the JVM's own classes only, which was measured to gain nothing here (docs/performance.md).
 const FIRST_JDK: u32 = 11;
+/// Earlier JVMs refuse an archive without any entry of a class path where they have one (`shared class paths mismatch`, tried on 11).
+const FIRST_OF_COMPILERS: u32 = 17;
 
 /// A class archive in the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -81,6 +83,15 @@ enum Jvms {
     Launches,
     /// Maven's and the warm compiler's.
     Compilers,
+}
+
+impl Jvms {
+    fn first_jdk(self) -> u32 {
+        match self {
+            Self::Launches => FIRST_JDK,
+            Self::Compilers => FIRST_OF_COMPILERS,
+        }
+    }
 }
 
 /// What an archive is for.
@@ -150,7 +161,7 @@ impl ClassArchives {
 
     fn serves(&self, environment: &Environment, jvms: Jvms) -> bool {
         let without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
-        environment.jdk >= FIRST_JDK && !without.contains(&(environment.toolchain, jvms))
+        environment.jdk >= jvms.first_jdk() && !without.contains(&(environment.toolchain, jvms))
     }
 
     /// Returns the class archive for these JVMs, and makes it if the store lacks it. `None` if they use none.
@@ -354,7 +365,7 @@ mod tests {
         let mut executor = executor(&engine, &data_dir);
         fs::write(&executor.jars.runner, "jar").unwrap();
         executor.class_archives = Some(Arc::clone(&archives));
-        let environment = Environment { jdk: FIRST_JDK, ..environment() };
+        let environment = Environment { jdk: FIRST_OF_COMPILERS, ..environment() };
         assert!(archives.serve(&environment));
         let launches = Serves::Launches("/opt/console.jar");
         let (first, second) = tokio::join!(
@@ -366,5 +377,7 @@ mod tests {
         assert!(!archives.serve(&environment), "keys say that launches have none");
         assert_eq!(executor.class_archive(&environment, Serves::Compilers).await, None);
         assert_eq!(engine.started().len(), 2 * ATTEMPTS as usize, "compilers' archive is another one");
+        let earlier = Environment { jdk: FIRST_JDK, ..environment };
+        assert!(!archives.serves(&earlier, Jvms::Compilers));
     }
 }

@@ -139,6 +139,7 @@ pub fn findings<'a>(
     };
     let simple: BTreeSet<&str> = production.iter().map(|name| name.rsplit('/').next().unwrap_or(name)).collect();
     let mut subclasses = Subclasses::default();
+    let (mut names_halt, mut has_runtime) = (false, false);
     for bytes in classes {
         let class = ClassContent::read(bytes)?;
         for text in &class.texts {
@@ -155,10 +156,8 @@ pub fn findings<'a>(
                 add(FindingKind::InputArguments, &format!("{owner}.{name}"));
             }
         }
-        // May be the name of a method that is called by reflection.
-        if class.strings.iter().any(|text| &**text == "halt") {
-            add(FindingKind::Halt, "halt");
-        }
+        names_halt |= class.strings.iter().any(|text| &**text == "halt");
+        has_runtime |= class.texts.iter().any(|text| is_runtime(text));
         if production.contains(&*class.name) {
             add(FindingKind::Replaces, &class.name);
         }
@@ -180,8 +179,19 @@ pub fn findings<'a>(
         subclasses.take(&class);
     }
     subclasses.intercepting().for_each(|name| add(FindingKind::Interceptor, name));
+    // May be the name of a method that is called by reflection. Other machines halt, too.
+    if names_halt && has_runtime {
+        add(FindingKind::Halt, "halt");
+    }
     let all = found.into_iter();
     Ok(all.flat_map(|(kind, texts)| texts.into_iter().map(move |text| Finding { kind, text })).collect())
+}
+
+/// Tells whether a text among the constants names a class whose objects end the JVM.
+fn is_runtime(text: &str) -> bool {
+    let dotted = text.replace('/', ".");
+    let name = dotted.trim_start_matches('[').trim_start_matches('L').trim_end_matches(';');
+    matches!(name, "java.lang.Runtime" | "java.lang.Shutdown") || dotted.contains("Ljava.lang.Runtime;")
 }
 
 /// Returns the kinds of mention in a text among the constants. Names of classes have slashes or dots.

@@ -15,6 +15,8 @@ use super::{InvalidText, RepositoryName, Revision, Task, TaskId};
 
 /// The largest number of shards.
 pub const MOST_SHARDS: u32 = 4096;
+/// Version of the rule by which tasks are divided. Shards of different versions are no parts of one run.
+pub const DIVISION: u32 = 2;
 
 /// Shard `number` of `of`, written `K/N`. Numbers begin at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +116,7 @@ pub fn part(tasks: &[Task], shard: Shard, costs: &Costs) -> Vec<Task> {
 /// Returns the positions of the tasks of each shard, in the order of the selection.
 ///
 /// Groups of tasks that share revisions stay together. A repository's groups go to few shards: each shard starts compilers and unpacks an
-/// image for every repository that it has. That may make the heaviest shard a twentieth heavier than it need be.
+/// image for every repository that it has. For that a shard may get a twentieth more than its share.
 pub fn parts(tasks: &[Task], of: NonZeroU32, weights: &[u64]) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<usize, Group<'_>> = BTreeMap::new();
     for (at, first) in groups_of(tasks).into_iter().enumerate() {
@@ -127,14 +129,16 @@ pub fn parts(tasks: &[Task], of: NonZeroU32, weights: &[u64]) -> Vec<Vec<usize>>
     // Groups are in the order of the selection before; equal weights keep it.
     groups.sort_by_key(|group| Reverse(group.weight));
     let even = Dealt::evenly(&groups, of);
-    let most = even.heaviest().saturating_add(even.heaviest() / 20);
     let mut of_repositories: BTreeMap<&RepositoryName, u64> = BTreeMap::new();
     for group in &groups {
         let weight = of_repositories.entry(group.repository).or_default();
         *weight = weight.saturating_add(group.weight);
     }
     groups.sort_by_key(|group| (Reverse(of_repositories.get(group.repository).copied()), group.repository));
-    let together = Dealt::together(&groups, of, most);
+    let total = weights.iter().fold(0_u64, |total, weight| total.saturating_add(*weight));
+    let share = total.div_ceil(of.get().into());
+    let together = Dealt::together(&groups, of, share.saturating_add(share / 20));
+    let most = even.heaviest().saturating_add(even.heaviest() / 20);
     let dealt = if together.heaviest() <= most { together } else { even };
     let mut parts: Vec<Vec<usize>> = dealt.shards.into_iter().map(|shard| shard.members).collect();
     parts.iter_mut().for_each(|part| part.sort_unstable());

@@ -57,7 +57,7 @@ pub struct RunInputs {
 pub struct ShardInputs {
     /// Which part.
     pub shard: Shard,
-    /// Digest of all selected tasks.
+    /// Digest of all selected tasks, and of the version of the rule that divides them.
     pub selection: Digest,
     /// Digest of everything else that decides the whole run: submissions, options, limits from the command line.
     pub request: Digest,

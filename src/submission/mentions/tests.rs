@@ -132,8 +132,7 @@ fn texts_are_found_and_what_looks_like_them_is_not() {
     for (text, kinds) in [
         ("testevo.runner.Main", vec![OwnPackage]),
         ("/testevo/runner.jar", vec![OwnFiles]),
-        ("halt", vec![Halt]),
-        ("halted", vec![]),
+        ("halt", vec![]),
         ("/proc/self/fd/3", vec![Proc]),
         ("/proc", vec![Proc]),
         ("/process/1", vec![]),
@@ -171,6 +170,14 @@ fn references_are_found() {
     assert_eq!(halt("java/lang/Runtime", "halt"), [(Halt, "java/lang/Runtime.halt".to_owned())]);
     assert_eq!(halt("java/lang/Runtime", "exit"), []);
     assert_eq!(halt("shop/Machine", "halt"), []);
+    // A name for reflection means something where there is an object to call it on.
+    let named = |name: &str, owner: &str| found(Class::default().string(name).calls(owner, "x"));
+    assert_eq!(named("halt", "java/lang/Runtime"), [(Halt, "halt".to_owned())]);
+    assert_eq!(named("halted", "java/lang/Runtime"), []);
+    assert_eq!(named("halt", "java/lang/RuntimeException"), []);
+    for text in ["java.lang.Runtime", "java.lang.Shutdown", "()Ljava/lang/Runtime;"] {
+        assert_eq!(found(Class::default().string("halt").string(text)), [(Halt, "halt".to_owned())], "{text}");
+    }
     for (name, kind) in [
         ("sun/misc/Unsafe", Unsafe),
         ("testevo/runner/Main", OwnPackage),

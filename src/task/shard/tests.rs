@@ -40,9 +40,10 @@ fn ids(shard: &str, costs: &Costs) -> Vec<String> {
 fn shards_are_whole_revisions_balanced_by_methods() {
     let none = Costs::default();
     assert_eq!(ids("1/1", &none), ["one_1", "one_2", "one_3", "two_1", "two_2", "two_3"]);
-    // Weights 6 (two_*), 5 (one_3), 3 (one_1, one_2). The repository with the greatest weight is dealt out first.
-    assert_eq!(ids("1/2", &none), ["one_1", "one_2", "one_3"]);
-    assert_eq!(ids("2/2", &none), ["two_1", "two_2", "two_3"]);
+    // Weights 6 (two_*), 5 (one_3), 3 (one_1, one_2).
+    assert_eq!(ids("1/2", &none), ["two_1", "two_2", "two_3"]);
+    assert_eq!(ids("2/2", &none), ["one_1", "one_2", "one_3"]);
+    // The repository with the greatest weight is dealt out first.
     assert_eq!(ids("1/4", &none), ["one_3"]);
     assert_eq!(ids("2/4", &none), ["one_1", "one_2"]);
     assert_eq!(ids("3/4", &none), ["two_1", "two_2", "two_3"]);
@@ -60,7 +61,7 @@ fn a_repository_goes_to_few_shards() {
             task
         })
         .collect();
-    for (of, most, weight) in [(1, 3, 60), (2, 2, 31), (3, 1, 20), (6, 1, 10)] {
+    for (of, most, weight) in [(1, 3, 60), (2, 2, 31), (3, 1, 21), (6, 1, 10)] {
         for number in 1..=of {
             let part = part(&all, format!("{number}/{of}").parse().unwrap(), &Costs::default());
             let repositories: BTreeSet<_> = part.iter().map(|task| &task.repository).collect();
@@ -70,15 +71,35 @@ fn a_repository_goes_to_few_shards() {
     }
 }
 
+/// A group that is heavier than a shard's share fills one shard, and no other gets more for that.
+#[test]
+fn a_heavy_group_makes_no_other_shard_heavier() {
+    let weights = [29, 12, 8, 8, 3, 1, 1];
+    let all: Vec<Task> = (0..7_usize)
+        .map(|at| {
+            let mut task = task("a/a", &format!("t{at}"), ['0', '0'], weights[at]);
+            (task.rev1, task.rev2) = (format!("{at:040}").parse().unwrap(), format!("1{at:039}").parse().unwrap());
+            task
+        })
+        .collect();
+    let methods = |of: u32| -> Vec<usize> {
+        let part = |number| part(&all, format!("{number}/{of}").parse().unwrap(), &Costs::default());
+        (1..=of).map(|number| part(number).iter().map(|task| task.test_methods.len()).sum()).collect()
+    };
+    assert_eq!(methods(4), [29, 16, 16, 1]);
+    assert_eq!(methods(8), [29, 12, 8, 8, 5, 0, 0, 0]);
+    assert_eq!(part(&[], "3/4".parse().unwrap(), &Costs::default()), []);
+}
+
 #[test]
 fn recorded_costs_weigh_and_missing_ones_are_estimated() {
     let cost = |id: &str, milliseconds| (id.parse().unwrap(), milliseconds);
     // A method of the others costs 30 ms on average: one_3 150 ms, one_1 and one_2 90 ms, two_* 60 + 30 + 30 ms.
     let costs = Costs { schema: COSTS_SCHEMA, milliseconds: [cost("two_1", 60), cost("two_2", 90)].into() };
     assert_eq!(costs.weights(&tasks()), [30, 60, 150, 60, 90, 30]);
-    assert_eq!(ids("2/2", &costs), ["two_1", "two_2", "two_3"]);
+    assert_eq!(ids("1/2", &costs), ["two_1", "two_2", "two_3"]);
     let heavy = Costs { schema: COSTS_SCHEMA, milliseconds: [cost("one_1", u64::MAX), cost("one_2", u64::MAX)].into() };
-    assert_eq!(ids("1/2", &heavy), ["one_1", "one_2", "one_3"], "saturated weights do not overflow");
+    assert_eq!(ids("1/2", &heavy), ["one_1", "one_2", "two_1", "two_2", "two_3"], "saturated weights do not overflow");
 }
 
 #[test]
