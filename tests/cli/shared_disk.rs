@@ -20,6 +20,7 @@ use testevo_sandbox::outcome::label::cells_of;
 use testevo_sandbox::outcome::{InfraReason, Outcome};
 use testevo_sandbox::task::Task;
 use testevo_sandbox::task::file::load_all;
+use testevo_sandbox::task::shard::DIVISION;
 
 use super::import::write_published;
 use crate::support::command::CommandLine;
@@ -61,7 +62,7 @@ impl Place {
         let tasks = if number == 1 { &self.tasks[..1] } else { &self.tasks[1..] };
         let shard = ShardInputs {
             shard: format!("{number}/2").parse().unwrap(),
-            selection: Digest::of(&canonical_json(&self.tasks).unwrap()),
+            selection: Digest::of(&canonical_json(&(DIVISION, &self.tasks)).unwrap()),
             request: decided(&ValidateRequest::default()).unwrap(),
             costs: None,
         };
@@ -296,6 +297,41 @@ fn late_parts_are_waited_for_and_not_submitted_again() {
     });
     assert_eq!(place.merged("all").2, 3);
     assert!(!place.behind.join("sharded/all").exists());
+}
+
+/// An interrupt ends the watching and no job: the same command waits for them again. The client interrupts who asks it.
+#[test]
+fn an_interrupt_ends_no_job() {
+    let place = Place::new();
+    place.execute_elsewhere("all");
+    place.client(
+        "sbatch",
+        "cat > /dev/null; echo x >> submitted\n\
+         for word; do case $word in --job-name=*) echo ${word#*=} > name;; esac; done\necho 7\n",
+    );
+    place.client(
+        "squeue",
+        "if [ -e interrupted ]; then cp -r elsewhere/runs/all-shard-* behind/runs\n\
+         for shard in 1 2; do echo 0 > behind/sharded/all/shard-$shard.exit; done; exit 0; fi\n\
+         for shard in 1 2; do echo \"7_$shard|RUNNING|$(cat name)|None|n1\"; done\n\
+         touch interrupted; kill -INT $PPID\n",
+    );
+    place.client("scancel", "echo x >> cancelled\n");
+    place.client("sacct", "exit 1\n");
+    let run = || {
+        let command = ["validate", "--on", "slurm", "--shards", "2", "--run-id", "all"];
+        place.line.run_with(&[("PATH", &place.path())], &command)
+    };
+    let said = run();
+    assert!(said.starts_with("exit 130\n"), "{said}");
+    let goes_on = "the shards go on: the same command waits for them again, and `testevo-sandbox runs cancel all` ends them";
+    assert!(said.contains(goes_on), "{said}");
+    assert!(place.behind.join("sharded/all").exists() && place.runs().is_empty(), "{said}");
+    let said = run();
+    assert!(said.starts_with("exit 1\n") && said.contains("run all, submitted earlier"), "{said}");
+    assert_eq!(place.runs(), ["all"], "{said}");
+    assert_eq!(fs::read_to_string(place.line.path().join("submitted")).unwrap(), "x\n");
+    assert!(!place.line.path().join("cancelled").exists(), "{said}");
 }
 
 /// Without accounts, `sacct` says so and fails. Nobody is bothered with that. Here it brings the results, too.
