@@ -42,7 +42,7 @@ pub struct SelftestRequest {
 pub struct Manner {
     /// Whether mutants are run.
     pub mutation: bool,
-    /// The path. Emptied bodies are run on mutants, and old code's bodies are there, on the direct one.
+    /// The path. Only the direct path runs emptied bodies on mutants and gives focal methods old code's bodies.
     pub path: ExecutionPath,
 }
 

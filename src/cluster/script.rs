@@ -151,17 +151,21 @@ mod tests {
         assert!(render(&quoted).contains("\nexport TESTEVO_SANDBOX_SCRATCH='$SLURM_JOB_TMP/of me'\n"));
         let script = render(&replaced);
         let mut shell = Command::new("sh");
-        // Where Slurm does not count memory, five processors have their share of the machine's.
-        let said_by = |command: &str| {
-            let output = Command::new("sh").args(["-c", command]).output().unwrap();
-            String::from_utf8(output.stdout).unwrap().trim().parse::<u64>().unwrap()
-        };
-        let kib = said_by("awk '/^MemTotal:/ { print $2 }' /proc/meminfo");
-        let memory = kib / 1024 * 5 / said_by("nproc --all").max(5);
-        let share = ((memory + 512) / 4096).clamp(1, 5).to_string();
-        for (memory, jobs) in [("16384", "4"), ("100000", "5"), ("2000", "1"), ("0", share.as_str()), ("7700", "2")] {
+        // Where Slurm does not count memory: twenty processors and 32 GiB, so five processors have 8 GiB.
+        let tools = directory.path().join("tools");
+        fs::create_dir(&tools).unwrap();
+        for (name, says) in [("nproc", "20"), ("sed", "33554432")] {
+            fs::write(tools.join(name), format!("#!/bin/sh\necho {says}\n")).unwrap();
+            fs::set_permissions(tools.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+        for (memory, jobs) in [("16384", "4"), ("100000", "5"), ("2000", "1"), ("0", "2"), ("7700", "2")] {
             let mut shell = Command::new("sh");
-            shell.args(["-c", &script]).env("SLURM_ARRAY_TASK_ID", "7").env("SLURM_CPUS_ON_NODE", "5");
+            shell
+                .args(["-c", &script])
+                .env("SLURM_ARRAY_TASK_ID", "7")
+                .env("SLURM_CPUS_ON_NODE", "5")
+                .env("PATH", &path);
             shell.env("SLURM_MEM_PER_NODE", memory).env_remove("SLURM_CPUS_PER_TASK").env_remove("SLURM_MEM_PER_CPU");
             shell.status().unwrap();
             assert_eq!(fs::read_to_string(&said).unwrap().lines().rev().nth(2), Some(jobs), "{memory}");
@@ -171,13 +175,14 @@ mod tests {
             .args(["-c", &script])
             .env("SLURM_ARRAY_TASK_ID", "7")
             .env("SLURM_CPUS_ON_NODE", "5")
+            .env("PATH", &path)
             .env("NODE_TMP", "/node tmp")
             .env("SLURMD_NODENAME", "n1");
         let status = shell.env_remove("SLURM_CPUS_PER_TASK").status().unwrap();
         assert_eq!(status.code(), Some(3));
-        let expected = format!(
-            "score\n--predictions\na b'c\"$(d)\n`e`*\n--shard\n7/12\n--run-id\nrun-shard-7\n{share}\n/d d\n/node tmp/own\n"
-        );
+        let expected =
+            "score\n--predictions\na b'c\"$(d)\n`e`*\n--shard\n7/12\n--run-id\nrun-shard-7\n2\n/d d\n/node tmp/own\n"
+                .to_owned();
         assert_eq!(fs::read_to_string(&said).unwrap(), expected);
         assert_eq!(fs::read_to_string(directory.path().join("shard-7.exit")).unwrap(), "3\n");
         assert_eq!(fs::read_to_string(directory.path().join("shard-7.node")).unwrap(), "n1\n");

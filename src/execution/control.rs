@@ -114,7 +114,7 @@ pub struct OldCode {
 
 impl OldCode {
     /// Tells whether a fault of ours hides it.
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.tree.as_ref().is_err_and(NoAnswer::may_pass)
     }
 }

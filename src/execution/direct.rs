@@ -101,6 +101,13 @@ pub struct ExecutedCell {
     pub launched: Option<(SwappedTree, CellLogs)>,
 }
 
+/// Returns why a revision has no classes. A fault is not kept, so the next try may have them; `otherwise` is for a build that fails.
+fn unprepared(outcome: Outcome, detail: &str, otherwise: Remedy) -> ExecutionError {
+    let remedy = if matches!(outcome, Outcome::InfraFail(_)) { Remedy::TryAgain } else { otherwise };
+    let detail = detail.lines().next().unwrap_or_default();
+    NoAnswer::of(format!("the revision itself does not compile: {outcome}: {detail}"), remedy).into()
+}
+
 impl Direct {
     /// Returns the direct path over prepared revisions and compilers.
     pub fn new(prepared: PreparedRevisions, compilers: Compilers) -> Self {
@@ -124,19 +131,14 @@ impl Direct {
                 Some(reason) => Err(NoAnswer::unfit(reason).into()),
                 None => Ok(Arc::new(revision.as_ref().clone())),
             },
-            Prepared::Failed { outcome, detail } => {
-                let detail = detail.lines().next().unwrap_or_default();
-                let is_fault = matches!(outcome, Outcome::InfraFail(_));
-                let remedy = if is_fault { Remedy::TryAgain } else { Remedy::AskMaven };
-                Err(NoAnswer::of(format!("the revision itself does not compile: {outcome}: {detail}"), remedy).into())
-            }
+            Prepared::Failed { outcome, detail } => Err(unprepared(*outcome, detail, Remedy::AskMaven)),
         }
     }
 
     /// Returns the compiled tree of a revision, also of one whose tests only Maven can compile.
     ///
     /// # Errors
-    /// [`ExecutionError`]. A build that fails the same way on every machine has no answer.
+    /// [`ExecutionError`]; a failed build is [`NoAnswer`].
     pub async fn classes(
         &self,
         executor: &Executor,
@@ -146,14 +148,7 @@ impl Direct {
     ) -> Result<CompiledTree, ExecutionError> {
         let archive = match self.prepared.get(executor, environment, revision, archive).await?.as_ref() {
             Prepared::Compiled(revision) => self.archive(revision)?,
-            Prepared::Failed { outcome, detail } => {
-                let detail = detail.lines().next().unwrap_or_default();
-                let may_pass = matches!(outcome, Outcome::InfraFail(reason) if reason.is_the_machines());
-                let remedy = if may_pass { Remedy::TryAgain } else { Remedy::None };
-                return Err(
-                    NoAnswer::of(format!("the revision itself does not compile: {outcome}: {detail}"), remedy).into()
-                );
-            }
+            Prepared::Failed { outcome, detail } => return Err(unprepared(*outcome, detail, Remedy::None)),
         };
         match blocking(move || CompiledTree::open(&archive)).await {
             Ok(tree) => Ok(tree),

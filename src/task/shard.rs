@@ -116,7 +116,7 @@ pub fn part(tasks: &[Task], shard: Shard, costs: &Costs) -> Vec<Task> {
 /// Returns the positions of the tasks of each shard, in the order of the selection.
 ///
 /// Groups of tasks that share revisions stay together. A repository's groups go to few shards: each shard starts compilers and unpacks an
-/// image for every repository that it has. For that a shard may get a twentieth more than its share.
+/// image for every repository that it has. For that the heaviest shard may be a twentieth heavier than if weights alone decided.
 pub fn parts(tasks: &[Task], of: NonZeroU32, weights: &[u64]) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<usize, Group<'_>> = BTreeMap::new();
     for (at, first) in groups_of(tasks).into_iter().enumerate() {

@@ -324,7 +324,8 @@ fn an_interrupt_ends_no_job() {
     };
     let said = run();
     assert!(said.starts_with("exit 130\n"), "{said}");
-    let goes_on = "the shards go on: the same command waits for them again, and `testevo-sandbox runs cancel all` ends them";
+    let goes_on =
+        "the shards go on: the same command waits for them again, and `testevo-sandbox runs cancel all` ends them";
     assert!(said.contains(goes_on), "{said}");
     assert!(place.behind.join("sharded/all").exists() && place.runs().is_empty(), "{said}");
     let said = run();

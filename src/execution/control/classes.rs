@@ -187,3 +187,48 @@ pub(super) fn findings_of(
     let found = findings(classes.iter().map(Vec::as_slice), &production);
     Ok(found.unwrap_or_else(|error| unreadable(&error.to_string())))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::execution::build::compiled_tree::CompiledTree;
+    use crate::execution::direct::write_files;
+    use crate::execution::fault::NoAnswer;
+
+    const PATH: &str = "main/shop/PriceTest.class";
+    const CLASS: &[u8] = include_bytes!("hollow/PriceTest.class");
+
+    /// Old code decides whether the control is applicable. A fault that hides old code is no such decision.
+    #[test]
+    fn focal_methods_get_the_bodies_that_old_code_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let source = SourceFile { package: "shop".to_owned(), name: "PriceTest.java".to_owned() };
+        let classes = vec![(PATH.to_owned(), CLASS.to_vec(), source)];
+        let (package, file) = ("shop".to_owned(), "PriceTest.java".to_owned());
+        let extents = [FocalExtent { package, file, first_line: 1, last_line: 10_000 }];
+        let of = |extents: &[FocalExtent], files: &[(&str, &[u8])]| {
+            let archive = directory.path().join("old.tar");
+            write_files(&archive, files.iter().copied()).unwrap();
+            let old = OldCode { tree: Ok(Arc::new(CompiledTree::open(&archive).unwrap())) };
+            assert!(!old.is_lost());
+            old_bodies(&classes, extents, "x", &old).unwrap()
+        };
+        let files = of(&extents, &[(PATH, CLASS)]).unwrap();
+        let [(path, content)] = files.as_slice() else { panic!("{} files", files.len()) };
+        assert!(path == PATH && content.len() > CLASS.len());
+        let none = Err("old code has none of the focal methods".to_owned());
+        assert_eq!(of(&extents, &[("main/shop/Other.class", CLASS)]), none);
+        assert_eq!(of(&[], &[(PATH, CLASS)]), none);
+        let large = vec![0; usize::try_from(MOST_CLASS_BYTES).unwrap() + 1];
+        assert!(of(&extents, &[(PATH, &large)]).is_err_and(|reason| reason.contains("too large to be read")));
+        assert!(of(&extents, &[(PATH, b"no class")]).is_err_and(|reason| reason.contains("not a class file")));
+
+        for (reason, is_lost) in [(NoAnswer::fault("a fault"), true), (NoAnswer::never("a reason"), false)] {
+            let old = OldCode { tree: Err(reason.clone()) };
+            assert_eq!(old.is_lost(), is_lost);
+            assert_eq!(old_bodies(&classes, &extents, "x", &old).unwrap(), Err(reason.cause));
+        }
+    }
+}

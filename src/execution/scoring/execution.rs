@@ -10,7 +10,7 @@ use super::direct_cell::{self, Executed, SubmissionCell};
 use super::job::{Job, Shared, Todo};
 use super::on_mutants::{JudgedBy, MutantRunner, MutatedMethods, MutationRequest, asks_maven, mutated};
 use super::record::ScoreRecord;
-use super::reuse::LinesToMutate;
+use super::reuse::{ControlledBy, LinesToMutate};
 use super::unmeasured::{Due, unmeasured};
 use super::{Scoring, blocking, cell_of, file_name};
 use crate::execution::build::prepared::{CompiledRevision, RevisionInput};
@@ -125,18 +125,14 @@ impl Scoring<'_> {
         shuffle(&mut todo.methods, self.seed ^ job.file.first_bytes());
         let extents = job.focal.extents(&job.task.test_methods);
         let old_revision = self.old_revision(job).await?;
+        let (files, lines, extents) = (&files[..], &lines, &extents);
+        let controlled_by = ControlledBy { files, lines, extents, old: old_revision.as_ref().ok() };
         let mut unfit = None;
         let mut mutants_by_maven = false;
         let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
         for path in paths {
             let identity = self.identity(job, &facts, environment, path);
-            self.take_kept(
-                (executor, &identity),
-                job,
-                (&files, &lines, &extents, old_revision.as_ref().ok()),
-                &mut todo,
-                records,
-            )?;
+            self.take_kept((executor, &identity), job, controlled_by, &mut todo, records)?;
             for record in records.iter() {
                 if let ScoreRecord::Execution(record) = record {
                     shared.note(record);
@@ -154,14 +150,14 @@ impl Scoring<'_> {
             };
             for by in judges {
                 let kept = (executor, &identity, &shared.mutants);
-                self.take_mutated(kept, job, (&lines, *by), &mut todo.mutate, records)?;
+                self.take_mutated(kept, job, (lines, *by), &mut todo.mutate, records)?;
             }
             if todo.is_empty() {
                 return Ok(());
             }
-            let request = CoverageRequest { methods: &todo.cover, files: &files };
+            let request = CoverageRequest { methods: &todo.cover, files };
             let request = (!files.is_empty()).then_some(&request);
-            let mutate = self.mutation_request(job, shared, &lines, &todo.mutate).await?;
+            let mutate = self.mutation_request(job, shared, lines, &todo.mutate).await?;
             let is_launched = !(todo.methods.is_empty() && todo.control.is_empty());
             let old = match is_launched && self.controls_new(job) {
                 true => Some(self.old_code((executor, environment), job.task, &old_revision).await?),
@@ -169,10 +165,10 @@ impl Scoring<'_> {
             };
             let control = old.as_ref().map(|old| ControlRequest {
                 passing: todo.control.clone(),
-                extents: &extents,
+                extents,
                 test_file: job.task.test_file.as_str(),
                 sources: &sources,
-                files: &files,
+                files,
                 old,
                 seed: self.seed ^ job.file.first_bytes(),
             });
@@ -198,14 +194,8 @@ impl Scoring<'_> {
                     self.judge_by_contents(job, &mut done.records).await?;
                     if let Some(request) = mutate.as_ref().filter(|_| asks_maven(&done.mutated)) {
                         todo = Todo { mutate: request.passing_with(&done.records), ..Todo::default() };
-                        self.keep_controls(
-                            (executor, &identity),
-                            job,
-                            (&files, &lines, &extents, old_revision.as_ref().ok()),
-                            &done,
-                            records,
-                        )?;
-                        self.keep(executor, &identity, job, &files, (done.records, done.covered), records)?;
+                        self.keep_controls((executor, &identity), job, controlled_by, &done, records)?;
+                        self.keep(executor, &identity, job, files, (done.records, done.covered), records)?;
                         mutants_by_maven = true;
                         continue;
                     }
@@ -225,15 +215,9 @@ impl Scoring<'_> {
                     done
                 }
             };
-            self.keep_controls(
-                (executor, &identity),
-                job,
-                (&files, &lines, &extents, old_revision.as_ref().ok()),
-                &executed,
-                records,
-            )?;
-            self.keep(executor, &identity, job, &files, (executed.records, executed.covered), records)?;
-            self.keep_mutated(executor, &identity, job, &lines, executed.mutated, records)?;
+            self.keep_controls((executor, &identity), job, controlled_by, &executed, records)?;
+            self.keep(executor, &identity, job, files, (executed.records, executed.covered), records)?;
+            self.keep_mutated(executor, &identity, job, lines, executed.mutated, records)?;
             return Ok(());
         }
         Ok(())

@@ -14,6 +14,7 @@ use super::record::{
 };
 use super::run_mutants::RunMutants;
 use super::{Scoring, model_directory};
+use crate::digest::Digest;
 use crate::execution::build::prepared::RevisionInput;
 use crate::execution::control::classes::FocalExtent;
 use crate::execution::control::{Controlled, control_key};
@@ -38,10 +39,11 @@ impl Scoring<'_> {
         &self,
         (executor, identity): (&Executor, &CellIdentity<'_>),
         job: &Job<'_>,
-        (files, lines, extents, old): ControlledBy<'_>,
+        by: ControlledBy<'_>,
         todo: &mut Todo,
         records: &mut Vec<ScoreRecord>,
     ) -> std::io::Result<()> {
+        let ControlledBy { files, lines, .. } = by;
         let Todo { methods, cover, mutate, control } = todo;
         for method in std::mem::take(methods) {
             match self.kept(executor, identity, job, &method)? {
@@ -69,9 +71,7 @@ impl Scoring<'_> {
         }
         for (method, launch_ms) in std::mem::take(control) {
             let launch = executor.key(identity, &method, 1, identity.path);
-            let measured = (files, job.focal.own(&method), lines, job.focal.mutated(&method));
-            let (extents, sources) = (extents_of(extents, &method), job.focal.files());
-            let key = control_key(launch, (extents, &sources), old, &measured);
+            let key = by.key(launch, job, &method);
             match self.cache.value::<KnownControls>(key)? {
                 Some(known) => {
                     records.push(ScoreRecord::Controls(controls_record(job, method, Ok(known), true)));
@@ -92,7 +92,7 @@ impl Scoring<'_> {
         &self,
         (executor, identity): (&Executor, &CellIdentity<'_>),
         job: &Job<'_>,
-        (files, lines, extents, old): ControlledBy<'_>,
+        by: ControlledBy<'_>,
         executed: &Executed,
         records: &mut Vec<ScoreRecord>,
     ) -> std::io::Result<()> {
@@ -116,9 +116,7 @@ impl Scoring<'_> {
             };
             if let Ok(known) = &result {
                 let launch = executor.key(identity, &one.method, 1, identity.path);
-                let measured = (files, job.focal.own(&one.method), lines, job.focal.mutated(&one.method));
-                let (extents, sources) = (extents_of(extents, &one.method), job.focal.files());
-                let key = control_key(launch, (extents, &sources), old, &measured);
+                let key = by.key(launch, job, &one.method);
                 self.cache.put_value(&job.task.id, key, known)?;
             }
             records.push(ScoreRecord::Controls(controls_record(job, one.method.clone(), result, false)));
@@ -233,16 +231,30 @@ impl Scoring<'_> {
     }
 }
 
-/// What decides controls beside the launch: source files whose coverage is measured, lines to mutate, focal methods, and the revision of old
-/// code whose bodies these get.
-pub(super) type ControlledBy<'a> = (&'a [SourceFile], &'a LinesToMutate, &'a Extents, Option<&'a RevisionInput>);
+/// What decides controls beside the launch.
+#[derive(Clone, Copy)]
+pub(super) struct ControlledBy<'a> {
+    /// Source files whose coverage is measured.
+    pub(super) files: &'a [SourceFile],
+    /// Lines to mutate.
+    pub(super) lines: &'a LinesToMutate,
+    /// Focal methods.
+    pub(super) extents: &'a Extents,
+    /// The revision of old code whose bodies these get; `None` without any.
+    pub(super) old: Option<&'a RevisionInput>,
+}
+
+impl ControlledBy<'_> {
+    /// Returns the key of a method's controls.
+    fn key(&self, launch: Digest, job: &Job<'_>, method: &MethodId) -> Digest {
+        let measured = (self.files, job.focal.own(method), self.lines, job.focal.mutated(method));
+        let extents = self.extents.get(method).map_or(&[][..], Vec::as_slice);
+        control_key(launch, (extents, &job.focal.files()), self.old, &measured)
+    }
+}
 
 /// The focal methods of each test method.
 pub(super) type Extents = BTreeMap<MethodId, Vec<FocalExtent>>;
-
-fn extents_of<'a>(extents: &'a Extents, method: &MethodId) -> &'a [FocalExtent] {
-    extents.get(method).map_or(&[], Vec::as_slice)
-}
 
 /// The cached results of a method's controls.
 #[derive(Clone, Debug, Serialize, Deserialize)]

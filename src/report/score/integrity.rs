@@ -111,8 +111,8 @@ fn reason_of(kind: FindingKind) -> Reason {
     }
 }
 
-/// Tells whether a launch failed, whatever resource ran out. The test passes on the same code with its own bytes, and
-/// the failure was confirmed by a second launch.
+/// Tells whether a launch failed, whatever resource ran out. A failure under *null* was confirmed by a second launch; one under the
+/// canary was not.
 fn is_failure(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::ExecFail(_))
 }

@@ -1,9 +1,9 @@
 //! Puts another revision's code of methods into a class. All constants of the other class are added behind the class's own, so that each
 //! index in that code grows by the same number.
 //!
-//! Lambdas of that code are methods of their own. They come along where the class has none of the same name whose code is replaced as well.
-//! What else the compiler made for that code, in this class or in classes of their own, stays that of the present revision. Where it differs,
-//! the code fails to link or does something else.
+//! Each lambda of that code is a method. It is added to the class under a free name, unless the class has a replaced method of the same name
+//! and descriptor. What else the compiler made for that code, in this class or in classes of their own, stays that of the present revision.
+//! Where it differs, the code fails to link or does something else. The control *old bodies* (`execution::control::classes`) calls this.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -125,7 +125,7 @@ impl<'a, 'c> Graft<'a, 'c> {
         let mut graft = Self { other, known, renumbered, bootstraps, before, codes, methods, lambdas, names };
         let mut left: Vec<&[u8]> =
             replaced.iter().filter_map(|name| graft.codes.get(name)).map(|(_, code)| *code).collect();
-        let mut seen = BTreeSet::new();
+        let mut seen = (BTreeSet::new(), BTreeSet::new());
         while let Some(code) = left.pop() {
             for name in graft.lambdas_of(code, &mut seen)? {
                 if !replaced.contains(&name) && graft.lambdas.insert(name) {
@@ -140,28 +140,40 @@ impl<'a, 'c> Graft<'a, 'c> {
         // A compiler numbers all lambdas of a class.
         let mut number = 0_u32;
         for name in &graft.lambdas {
+            let Some(method) = graft.methods.get(name) else { continue };
+            // Methods that share a name's text get one other text.
+            if graft.names.contains_key(&method.name) {
+                continue;
+            }
             let stem = name.0.iter().rposition(|byte| *byte == b'$').map_or(name.0, |at| &name.0[..=at]);
             let mut free = name.0.to_vec();
             while !taken.insert(free.clone()) {
                 free = [stem, number.to_string().as_bytes()].concat();
                 number += 1;
             }
-            graft.names.extend(graft.methods.get(name).map(|method| (method.name, free)));
+            graft.names.insert(method.name, free);
         }
         Ok(graft)
     }
 
-    /// Returns the lambdas' methods that code makes objects of, by bootstrap methods that were not seen yet.
-    fn lambdas_of(&self, code: &[u8], seen: &mut BTreeSet<u16>) -> Result<Vec<Name<'a>>, ClassFileError> {
+    /// Returns the lambdas' methods that code makes objects of, by bootstrap methods and handles that were not seen yet.
+    fn lambdas_of(
+        &self,
+        code: &[u8],
+        (bootstraps, handles): &mut (BTreeSet<u16>, BTreeSet<u16>),
+    ) -> Result<Vec<Name<'a>>, ClassFileError> {
         let constant = |index: u16| self.other.constants.get(usize::from(index)).copied();
         let indexes = constants_of(instructions_of(code)?, INVOKE_DYNAMIC)?;
         let mut found = Vec::new();
         for index in indexes {
             let Some(Constant::Dynamic(bootstrap, _)) = constant(index) else { continue };
-            if !seen.insert(bootstrap) {
+            if !bootstraps.insert(bootstrap) {
                 continue;
             }
             for argument in self.bootstraps.arguments.get(usize::from(bootstrap)).into_iter().flatten() {
+                if !handles.insert(*argument) {
+                    continue;
+                }
                 let Some(Constant::Handle(member)) = constant(*argument) else { continue };
                 let Some(Constant::Member(_, member)) = constant(member) else { continue };
                 let Some(Constant::NameAndType(name, descriptor)) = constant(member) else { continue };
