@@ -198,7 +198,7 @@ mod tests {
     use crate::execution::fault::NoAnswer;
 
     const PATH: &str = "main/shop/PriceTest.class";
-    const CLASS: &[u8] = include_bytes!("hollow/PriceTest.class");
+    const CLASS: &[u8] = include_bytes!("../../submission/mentions/PriceTest.class");
 
     /// Old code decides whether the control is applicable. A fault that hides old code is no such decision.
     #[test]
