@@ -102,13 +102,11 @@ pub async fn execute<'a>(request: &SlurmRequest, context: &'a Context) -> Result
     let run_id = sharded.run_id.clone();
     let mut watch = Watch::begin(context, data_dir, directory, sharded)?;
     let watched = context.until_interrupted(watch.until_done(request.detach)).await;
-    if matches!(watched, Err(CommandError::Interrupted)) {
+    let go_on = watched.is_err() && !watch.remove_unsubmitted()?;
+    if go_on && matches!(watched, Err(CommandError::Interrupted)) {
         context.events.message(format!(
             "the shards go on: the same command waits for them again, and `testevo-sandbox runs cancel {run_id}` ends them"
         ));
-    }
-    if watched.is_err() {
-        watch.remove_unsubmitted()?;
     }
     match watched? {
         true => watch.merged().map(Some),

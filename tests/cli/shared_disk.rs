@@ -311,7 +311,9 @@ fn an_interrupt_ends_no_job() {
     );
     place.client(
         "squeue",
-        "if [ -e interrupted ]; then cp -r elsewhere/runs/all-shard-* behind/runs\n\
+        "if [ -e early ]; then rm early; kill -INT $PPID; exit 0; fi\n\
+         [ -e name ] || exit 0\n\
+         if [ -e interrupted ]; then cp -r elsewhere/runs/all-shard-* behind/runs\n\
          for shard in 1 2; do echo 0 > behind/sharded/all/shard-$shard.exit; done; exit 0; fi\n\
          for shard in 1 2; do echo \"7_$shard|RUNNING|$(cat name)|None|n1\"; done\n\
          touch interrupted; kill -INT $PPID\n",
@@ -322,6 +324,11 @@ fn an_interrupt_ends_no_job() {
         let command = ["validate", "--on", "slurm", "--shards", "2", "--run-id", "all"];
         place.line.run_with(&[("PATH", &place.path())], &command)
     };
+    // Before anything is submitted.
+    place.line.write("early", "");
+    let said = run();
+    assert!(said.starts_with("exit 130\n") && !said.contains("go on"), "{said}");
+    assert!(!place.behind.join("sharded/all").exists(), "{said}");
     let said = run();
     assert!(said.starts_with("exit 130\n"), "{said}");
     let goes_on =

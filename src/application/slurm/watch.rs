@@ -95,12 +95,11 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// Removes the record of a run of which nothing was submitted.
-    pub(super) fn remove_unsubmitted(&self) -> Result<(), ClusterError> {
-        match self.sharded.attempts.is_empty() {
-            true => self.directory.remove(),
-            false => Ok(()),
-        }
+    /// Removes the record of a run of which nothing was submitted. Returns whether that is so.
+    pub(super) fn remove_unsubmitted(&self) -> Result<bool, ClusterError> {
+        let unsubmitted = self.sharded.attempts.is_empty();
+        unsubmitted.then(|| self.directory.remove()).transpose()?;
+        Ok(unsubmitted)
     }
 
     /// Waits until all shards are done, or with `detach` until all are submitted. Returns whether they are done.
