@@ -190,8 +190,8 @@ pub fn findings<'a>(
 /// Tells whether a text among the constants names a class whose objects end the JVM.
 fn is_runtime(text: &str) -> bool {
     let dotted = text.replace('/', ".");
-    let name = dotted.trim_start_matches('[').trim_start_matches('L').trim_end_matches(';');
-    matches!(name, "java.lang.Runtime" | "java.lang.Shutdown") || dotted.contains("Ljava.lang.Runtime;")
+    let names = |class: &str| dotted == class || dotted.contains(&format!("L{class};"));
+    names("java.lang.Runtime") || names("java.lang.Shutdown")
 }
 
 /// Returns the kinds of mention in a text among the constants. Names of classes have slashes or dots.

@@ -11,6 +11,9 @@ use crate::execution::executor::Executor;
 use crate::execution::fault::{Fault, NoAnswer, answered};
 use crate::task::{Side, Task, Track};
 
+/// Why the reference path has no such control.
+const DIRECT_ONLY: &str = "only the direct path keeps old code's classes";
+
 /// Old code's revision, or why it is not looked at.
 pub(super) type OldRevision = Result<RevisionInput, NoAnswer>;
 
@@ -20,9 +23,8 @@ impl Scoring<'_> {
         match job.task.track {
             _ if !self.controls_new(job) => return Ok(Err(NoAnswer::never("there are no controls"))),
             Track::TestUpdate => return Ok(Err(NoAnswer::never("updated tests need not fail on old code"))),
-            // The reference path keeps no classes.
             Track::TestGeneration if self.direct.is_none() => {
-                return Ok(Err(NoAnswer::never("only the direct path keeps old code's classes")));
+                return Ok(Err(NoAnswer::never(DIRECT_ONLY)));
             }
             Track::TestGeneration => {}
         }
@@ -51,7 +53,7 @@ impl Scoring<'_> {
                 answered(direct.classes(executor, environment, revision, archive).await)?.map(Arc::new)
             }
             (Err(reason), _) => Err(reason.clone()),
-            (Ok(_), None) => Err(NoAnswer::never("only the direct path keeps old code's classes")),
+            (Ok(_), None) => Err(NoAnswer::never(DIRECT_ONLY)),
         };
         Ok(OldCode { tree })
     }

@@ -63,16 +63,16 @@ pub fn with_code_of(
         }
         let name = name_of(&class, method)?;
         // No compiler writes two methods of one name and descriptor. Only the first may grow.
-        match graft.codes.get(&name).filter(|_| given.insert(name)) {
-            Some((_, code)) => {
+        match graft.methods.get(&name).filter(|_| given.insert(name)) {
+            Some(old) => {
                 let line = facts.lines.iter().min().and_then(|line| u16::try_from(*line).ok());
-                graft.moved(code, line).map(Some)
+                graft.moved(old.code, line).map(Some)
             }
             None => bodies.other_code(content, Code::Throws(message), &facts.descriptor, &mut added).map(Some),
         }
     })?;
-    let has_code = replaced.iter().any(|name| graft.codes.contains_key(name));
-    let lambdas = graft.lambdas.iter().map(|name| graft.lambda(name)).collect::<Result<Vec<_>, _>>()?;
+    let has_code = replaced.iter().any(|name| graft.methods.contains_key(name));
+    let lambdas = graft.lambdas.values().map(|lambda| graft.lambda(lambda)).collect::<Result<Vec<_>, _>>()?;
     let attributes = bootstraps.with(class.attributes, &graft)?;
     let class = Class { attributes: &attributes, ..class };
     let class = class.write_with(class.pool, &added, &codes, &lambdas)?;
@@ -86,6 +86,15 @@ fn name_of<'a>(class: &Class<'a>, method: &Method<'a>) -> Result<Name<'a>, Class
     Ok((class.text(method.name)?, class.text(method.descriptor)?, method.flags() & STATIC != 0))
 }
 
+/// A method of the other revision that has code.
+#[derive(Clone, Copy)]
+struct OldMethod<'a, 'c> {
+    method: &'c Method<'a>,
+    /// The index of the name of its code's attribute.
+    code_name: u16,
+    code: &'a [u8],
+}
+
 /// The other revision of a class, and what of it comes along.
 struct Graft<'a, 'c> {
     other: &'c Class<'a>,
@@ -94,11 +103,9 @@ struct Graft<'a, 'c> {
     /// The bootstrap methods, and how many of the class stand before them.
     bootstraps: Bootstraps<'a>,
     before: u16,
-    /// Methods with code: the name's index of the code's attribute, and the code.
-    codes: BTreeMap<Name<'a>, (u16, &'a [u8])>,
-    methods: BTreeMap<Name<'a>, &'c Method<'a>>,
+    methods: BTreeMap<Name<'a>, OldMethod<'a, 'c>>,
     /// Lambdas' methods that come along.
-    lambdas: BTreeSet<Name<'a>>,
+    lambdas: BTreeMap<Name<'a>, OldMethod<'a, 'c>>,
     /// The names that they get, by the index of the old one.
     names: BTreeMap<u16, Vec<u8>>,
 }
@@ -111,25 +118,23 @@ impl<'a, 'c> Graft<'a, 'c> {
         replaced: &BTreeSet<Name<'_>>,
         (shift, before): (u16, u16),
     ) -> Result<Self, ClassFileError> {
-        let (mut codes, mut methods) = (BTreeMap::new(), BTreeMap::new());
+        let mut methods = BTreeMap::new();
         for method in &other.methods {
-            if let Some(code) = other.code(method)? {
-                let name = name_of(other, method)?;
-                codes.entry(name).or_insert(code);
-                methods.entry(name).or_insert(method);
+            if let Some((code_name, code)) = other.code(method)? {
+                methods.entry(name_of(other, method)?).or_insert(OldMethod { method, code_name, code });
             }
         }
         let (known, renumbered) = (KnownAttributes::of(&other.constants), Renumbered { shift, line: None });
-        let (lambdas, names) = (BTreeSet::new(), BTreeMap::new());
+        let (lambdas, names) = (BTreeMap::new(), BTreeMap::new());
         let bootstraps = Bootstraps::of(other)?;
-        let mut graft = Self { other, known, renumbered, bootstraps, before, codes, methods, lambdas, names };
+        let mut graft = Self { other, known, renumbered, bootstraps, before, methods, lambdas, names };
         let mut left: Vec<&[u8]> =
-            replaced.iter().filter_map(|name| graft.codes.get(name)).map(|(_, code)| *code).collect();
+            replaced.iter().filter_map(|name| graft.methods.get(name)).map(|old| old.code).collect();
         let mut seen = (BTreeSet::new(), BTreeSet::new());
         while let Some(code) = left.pop() {
-            for name in graft.lambdas_of(code, &mut seen)? {
-                if !replaced.contains(&name) && graft.lambdas.insert(name) {
-                    left.extend(graft.codes.get(&name).map(|(_, code)| *code));
+            for (name, lambda) in graft.lambdas_of(code, &mut seen)? {
+                if !replaced.contains(&name) && graft.lambdas.insert(name, lambda).is_none() {
+                    left.push(lambda.code);
                 }
             }
         }
@@ -139,8 +144,7 @@ impl<'a, 'c> Graft<'a, 'c> {
         }
         // A compiler numbers all lambdas of a class.
         let mut number = 0_u32;
-        for name in &graft.lambdas {
-            let Some(method) = graft.methods.get(name) else { continue };
+        for (name, OldMethod { method, .. }) in &graft.lambdas {
             // Methods that share a name's text get one other text.
             if graft.names.contains_key(&method.name) {
                 continue;
@@ -161,7 +165,7 @@ impl<'a, 'c> Graft<'a, 'c> {
         &self,
         code: &[u8],
         (bootstraps, handles): &mut (BTreeSet<u16>, BTreeSet<u16>),
-    ) -> Result<Vec<Name<'a>>, ClassFileError> {
+    ) -> Result<Vec<(Name<'a>, OldMethod<'a, 'c>)>, ClassFileError> {
         let constant = |index: u16| self.other.constants.get(usize::from(index)).copied();
         let indexes = constants_of(instructions_of(code)?, INVOKE_DYNAMIC)?;
         let mut found = Vec::new();
@@ -178,8 +182,10 @@ impl<'a, 'c> Graft<'a, 'c> {
                 let Some(Constant::Member(_, member)) = constant(member) else { continue };
                 let Some(Constant::NameAndType(name, descriptor)) = constant(member) else { continue };
                 let (name, descriptor) = (self.other.text(name)?, self.other.text(descriptor)?);
-                let called = [true, false].map(|is_static| (name, descriptor, is_static));
-                found.extend(called.into_iter().filter(|name| self.methods.get(name).is_some_and(is_lambda(name.0))));
+                for called in [true, false].map(|is_static| (name, descriptor, is_static)) {
+                    let lambda = self.methods.get(&called).filter(|old| is_lambda(old.method, name));
+                    found.extend(lambda.map(|lambda| (called, *lambda)));
+                }
             }
         }
         Ok(found)
@@ -247,9 +253,7 @@ impl<'a, 'c> Graft<'a, 'c> {
     }
 
     /// Returns a lambda's method.
-    fn lambda(&self, name: &Name<'a>) -> Result<Vec<u8>, ClassFileError> {
-        const NONE: ClassFileError = ClassFileError("a lambda has no code");
-        let (method, (code_name, code)) = self.methods.get(name).zip(self.codes.get(name)).ok_or(NONE)?;
+    fn lambda(&self, OldMethod { method, code_name, code }: &OldMethod<'a, 'c>) -> Result<Vec<u8>, ClassFileError> {
         let mut out = method.flags().to_be_bytes().to_vec();
         for index in [method.name, method.descriptor] {
             out.extend(self.renumbered.constant(index).to_be_bytes());
@@ -329,7 +333,6 @@ fn instructions_of(code: &[u8]) -> Result<&[u8], ClassFileError> {
 }
 
 /// Tells whether a method is a lambda's.
-fn is_lambda(name: &[u8]) -> impl Fn(&&Method<'_>) -> bool {
-    let is_named = name.starts_with(b"lambda$");
-    move |method| is_named && method.flags() & PRIVATE_SYNTHETIC == PRIVATE_SYNTHETIC
+fn is_lambda(method: &Method<'_>, name: &[u8]) -> bool {
+    name.starts_with(b"lambda$") && method.flags() & PRIVATE_SYNTHETIC == PRIVATE_SYNTHETIC
 }
