@@ -10,7 +10,7 @@ use testevo_sandbox::sample::corpus::repositories;
 use super::demonstration;
 use super::workshop::Workshop;
 
-/// What is tried on the direct path without mutants: a case at least of each kind that is quick.
+/// What is tried on the direct path without mutants: quick cases of different kinds.
 const DIRECT: [&str; 9] = [
     "honest",
     "lying-header",
