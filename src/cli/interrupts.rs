@@ -16,8 +16,10 @@ pub fn block_on<T>(context: &Context, work: impl Future<Output = Result<T, Comma
         let mut interrupts = Interrupts::new().map_err(CommandError::Runtime)?;
         let mut work = std::pin::pin!(work);
         tokio::select! {
-            done = &mut work => return done,
+            // First, so that no work is begun after an interrupt that has come.
+            biased;
             () = interrupts.next() => {}
+            done = &mut work => return done,
         }
         context.cancellation.cancel();
         context.events.warning("interrupted: cleaning up; interrupt again to stop at once");

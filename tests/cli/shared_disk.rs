@@ -299,7 +299,8 @@ fn late_parts_are_waited_for_and_not_submitted_again() {
     assert!(!place.behind.join("sharded/all").exists());
 }
 
-/// An interrupt ends the watching and no job: the same command waits for them again. The client interrupts who asks it.
+/// An interrupt ends the watching and no job: the same command waits for them again. The client interrupts who asks it,
+/// and answers only after that: the watching ends it before.
 #[test]
 fn an_interrupt_ends_no_job() {
     let place = Place::new();
@@ -311,12 +312,11 @@ fn an_interrupt_ends_no_job() {
     );
     place.client(
         "squeue",
-        "if [ -e early ]; then rm early; kill -INT $PPID; exit 0; fi\n\
+        "if [ -e early ]; then rm early; kill -INT $PPID; exec sleep 60; fi\n\
          [ -e name ] || exit 0\n\
          if [ -e interrupted ]; then cp -r elsewhere/runs/all-shard-* behind/runs\n\
          for shard in 1 2; do echo 0 > behind/sharded/all/shard-$shard.exit; done; exit 0; fi\n\
-         for shard in 1 2; do echo \"7_$shard|RUNNING|$(cat name)|None|n1\"; done\n\
-         touch interrupted; kill -INT $PPID\n",
+         touch interrupted; kill -INT $PPID; exec sleep 60\n",
     );
     place.client("scancel", "echo x >> cancelled\n");
     place.client("sacct", "exit 1\n");

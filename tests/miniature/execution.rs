@@ -353,7 +353,7 @@ const LEFT: [(&str, &[&str]); 3] = [
             "setup",
         ],
     ),
-    ("modules-8", &["6-processor-resource", "8-unbuilt-sibling", "9-start-below-root"]),
+    ("modules-8", &["6-processor-resource", "9-start-below-root"]),
 ];
 
 /// Returns the miniatures that [`Reference::Section`] executes.
