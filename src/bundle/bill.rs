@@ -142,6 +142,7 @@ mod tests {
             sha256: Digest::of(path.as_bytes()),
             size: 1,
             own: false,
+            released: false,
         };
         let lock = RepositoryLock {
             schema: LOCK_SCHEMA,

@@ -85,7 +85,7 @@ fn repository_lock(sha256: Digest) -> RepositoryLock {
         repository: "o/n".parse().unwrap(),
         jdk: 8,
         maven_arguments: None,
-        files: vec![MavenFile { path, origin, sha256, size: 1, own: false }],
+        files: vec![MavenFile { path, origin, sha256, size: 1, own: false, released: false }],
         metadata: Vec::new(),
         build_sets: Vec::new(),
         whole_sets: Vec::new(),

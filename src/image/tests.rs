@@ -149,6 +149,7 @@ fn repository(store: &Store) -> RepositoryLock {
         sha256: store.put(bytes).unwrap(),
         size: bytes.len() as u64,
         own: false,
+        released: false,
     };
     RepositoryLock {
         schema: 1,
@@ -256,7 +257,14 @@ fn child_process_of_the_full_disk() {
     for (number, piece) in noise.chunks(50_000).enumerate() {
         let (path, digest) = (format!("g/n/{number}"), store.put(piece).unwrap());
         let size = piece.len() as u64;
-        repository.files.push(MavenFile { path, origin: "test".to_owned(), sha256: digest, size, own: false });
+        repository.files.push(MavenFile {
+            path,
+            origin: "test".to_owned(),
+            sha256: digest,
+            size,
+            own: false,
+            released: false,
+        });
     }
     let error = compose(&toolchain, 8, Some(&repository), &store).unwrap_err();
     assert!(matches!(error, ImageError::Io { .. }), "{error}");

@@ -49,7 +49,7 @@ fn maven_item(file: &MavenFile) -> Result<FetchItem, FetchError> {
     Ok(FetchItem {
         name: file.path.clone(),
         origin: file.origin.parse()?,
-        path: file.path.clone(),
+        path: file.path_at_origin(),
         project: None,
         digest: file.sha256,
         size: file.size,

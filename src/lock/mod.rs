@@ -5,6 +5,7 @@
 
 pub mod archive;
 pub mod items;
+mod maven_file;
 mod mismatch;
 pub mod policy;
 
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+pub use maven_file::{MavenFile, release_path};
 pub use mismatch::MismatchError;
 
 use crate::artifact::origin::OriginName;
@@ -358,23 +360,6 @@ impl RepositoryLock {
             && self.maven_arguments == manifest.build.overridden_arguments()
             && manifest.has_extension_jars(self.extension_jars.iter().map(|jar| jar.sha256))
     }
-}
-
-/// A file of the Maven cache by digest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MavenFile {
-    /// Path in repository layout, `group/artifact/version/file`.
-    pub path: String,
-    /// Name of the origin that served it.
-    pub origin: String,
-    /// Digest of the file.
-    pub sha256: Digest,
-    /// Size in bytes.
-    pub size: u64,
-    /// Whether the file is an artifact of the repository's own project.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub own: bool,
 }
 
 /// Metadata whose content at the origin changes with time, so the lock contains its bytes.

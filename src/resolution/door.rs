@@ -96,6 +96,8 @@ pub struct DoorContext {
     pub java: u32,
     /// The passage of an earlier lock or another container.
     pub known: Passage,
+    /// `group/artifact` paths of the repository's own modules. No release stands in for a snapshot of these: it has later code.
+    pub own: BTreeSet<String>,
     /// Whether files are fetched although another lock has fetched them before.
     pub anew: bool,
 }
@@ -123,6 +125,7 @@ struct Sources {
     cutoff: jiff::civil::Date,
     java: u32,
     passage: Mutex<Passage>,
+    own: BTreeSet<String>,
     anew: bool,
     /// SHA-1 checksums of files that passed, for `x-checksum-sha1` and `.sha1` requests.
     sums: Mutex<BTreeMap<Digest, String>>,
@@ -142,6 +145,7 @@ impl Door {
             cutoff: context.cutoff,
             java: context.java,
             passage: Mutex::new(context.known),
+            own: context.own,
             anew: context.anew,
             sums: Mutex::default(),
             allowance: Allowance::new(),

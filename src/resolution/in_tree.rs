@@ -72,7 +72,7 @@ impl<'a> Collector<'a> {
                 }
                 let Some((sha256, size)) = self.content(tree, path, &entry.id())? else { continue };
                 let origin = OriginName::project_tree().to_string();
-                let file = MavenFile { path: within.to_owned(), origin, sha256, size, own: false };
+                let file = MavenFile { path: within.to_owned(), origin, sha256, size, own: false, released: false };
                 files.entry(within.to_owned()).or_insert(file);
             }
         }

@@ -215,6 +215,7 @@ impl Locking {
             cutoff: self.cutoff,
             java: self.jdk,
             known: passage_of(lock),
+            own: self.own.clone(),
             anew: self.anew,
         };
         let mut doors = vec![Door::open(&socket(0), context)?];
@@ -259,7 +260,7 @@ impl Locking {
     async fn ensure(&self, lock: &RepositoryLock) -> Result<(), LockError> {
         for file in lock.files.iter().filter(|file| self.store.sound(&file.sha256).is_err()) {
             let origin = file.origin.parse().map_err(FetchError::Origin)?;
-            self.client.fetch(&origin, &file.path, Some(&file.sha256), file.size).await?;
+            self.client.fetch(&origin, &file.path_at_origin(), Some(&file.sha256), file.size).await?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use super::WorkspaceError;
 use super::built::{is_built, is_built_of};
 use super::cells::class_at;
+use super::maven_config::{MAVEN_CONFIG, one_argument_a_line};
 use super::tree::{EntryKind, RevisionTree, TreeEntry, TreeReport, is_lfs_pointer};
 use crate::task::RepositoryPath;
 
@@ -88,6 +89,9 @@ pub fn write_archive(
             }
             Node::Swapped { kind, content } => (kind, Cow::Borrowed(content)),
             Node::Entry(entry) => match tree.content(&path, entry)? {
+                Some(content) if path == MAVEN_CONFIG && entry.kind == EntryKind::File => {
+                    (entry.kind, Cow::Owned(one_argument_a_line(&content).into_owned()))
+                }
                 Some(content) => (entry.kind, Cow::Owned(content)),
                 None => {
                     let name = String::from_utf8_lossy(&path).into_owned();

@@ -14,6 +14,7 @@ mod diff;
 mod gaps;
 mod git_command;
 pub mod java_source;
+mod maven_config;
 mod notices;
 pub mod pom;
 mod reactor;

@@ -26,6 +26,7 @@ fn locked(line: &CommandLine, sizes: &[u64]) {
         sha256: Digest::of(&number.to_le_bytes()),
         size: *size,
         own: false,
+        released: false,
     });
     let lock = locks::repository("first/one", files.collect(), &[]);
     lock.store(&locks_directory.join("first__one.lock")).unwrap();

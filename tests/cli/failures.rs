@@ -36,6 +36,7 @@ pub(super) fn locked() -> CommandLine {
         sha256: Digest::of(CONTENT),
         size: CONTENT.len() as u64,
         own: false,
+        released: false,
     };
     let lock = locks::repository("first/one", vec![file], &["set"]);
     toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();

@@ -37,6 +37,7 @@ fn build_locked(line: &CommandLine, repository: &str, files: &[&str], build_sets
         sha256: store.put(path.as_bytes()).unwrap(),
         size: path.len() as u64,
         own: false,
+        released: false,
     };
     let lock = locks::repository(repository, files.iter().map(file).collect(), build_sets);
     toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();

@@ -28,8 +28,14 @@ fn locked(line: &CommandLine) -> Digest {
     toolchain.store(&data_dir.join("locks/toolchain.lock")).unwrap();
     let manifest = fs::read_dir(data_dir.join("manifests")).unwrap().next().unwrap().unwrap().path();
     let stem = manifest.file_stem().unwrap().to_str().unwrap().to_owned();
-    let file =
-        MavenFile { path: "g/a/1/a-1.jar".to_owned(), origin: "central".to_owned(), sha256: jar, size: 5, own: false };
+    let file = MavenFile {
+        path: "g/a/1/a-1.jar".to_owned(),
+        origin: "central".to_owned(),
+        sha256: jar,
+        size: 5,
+        own: false,
+        released: false,
+    };
     let lock = locks::repository(&stem.replacen("__", "/", 1), vec![file], &[]);
     lock.store(&data_dir.join(format!("locks/{stem}.lock"))).unwrap();
     jar

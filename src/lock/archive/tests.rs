@@ -9,6 +9,7 @@ fn sample(store: &Store) -> LockArchive {
         sha256: store.put(content).unwrap(),
         size: content.len() as u64,
         own: false,
+        released: false,
     };
     let repository: RepositoryName = "o/n".parse().unwrap();
     let lock = RepositoryLock {

@@ -7,7 +7,7 @@ use super::{Asker, MAX_ARTIFACT_BYTES, MIRROR_ID, Sources, Trouble, held};
 use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::{OriginError, OriginName};
 use crate::digest::Digest;
-use crate::lock::MavenFile;
+use crate::lock::{MavenFile, release_path};
 use crate::resolution::bookkeeping::is_bookkeeping;
 use crate::resolution::metadata;
 
@@ -61,19 +61,45 @@ pub(super) async fn find(asker: &Asker, path: &str) -> Found {
         }
     }
     let known = held(&sources.passage).files.get(path).cloned();
+    let mut asked = match &known {
+        Some(file) => ask(sources, &file.path_at_origin(), Some(file)).await,
+        None => ask(sources, path, None).await,
+    };
+    let mut released = known.is_some_and(|file| file.released);
+    // A snapshot that no origin has, or may have.
+    if matches!(&asked, Err(failure) if failure.as_ref().is_none_or(Trouble::is_bearable))
+        && !sources.own.iter().any(|own| path.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('/')))
+        && let Some(release) = release_path(path)
+        && let Ok(found) = ask(sources, &release, None).await
+    {
+        tell_of_release(sources, path, &release);
+        (asked, released) = (Ok(found), true);
+    }
+    match asked {
+        Ok((origin, sha256, size)) => {
+            let file =
+                MavenFile { path: path.to_owned(), origin: origin.to_string(), sha256, size, own: false, released };
+            held(&asker.troubles).failed.remove(path);
+            held(&sources.passage).files.insert(path.to_owned(), file);
+            Found::Blob { digest: sha256, size }
+        }
+        Err(failure) => not_found(asker, path, failure),
+    }
+}
+
+/// Asks one origin after another for a path of theirs. A locked file is requested from its own origin first. It must have
+/// the locked bytes, whichever origin serves it. The error is the most severe failure, or `None` if all of them lack the file.
+async fn ask(
+    sources: &Sources,
+    path: &str,
+    known: Option<&MavenFile>,
+) -> Result<(OriginName, Digest, u64), Option<Trouble>> {
     let mut failure = None;
     let origins = held(&sources.origins).clone();
-    // A locked file is requested from its own origin first. It must have the locked bytes, whichever origin serves it.
-    let locked = known.as_ref().and_then(|file| file.origin.parse().ok());
+    let locked = known.and_then(|file| file.origin.parse().ok());
     for origin in locked.iter().chain(&origins) {
-        let expected = known.as_ref().map(|file| &file.sha256);
-        match fetch_release(sources, origin, path, expected, MAX_ARTIFACT_BYTES).await {
-            Ok((sha256, size)) => {
-                let file = MavenFile { path: path.to_owned(), origin: origin.to_string(), sha256, size, own: false };
-                held(&asker.troubles).failed.remove(path);
-                held(&sources.passage).files.insert(path.to_owned(), file);
-                return Found::Blob { digest: sha256, size };
-            }
+        match fetch_release(sources, origin, path, known.map(|file| &file.sha256), MAX_ARTIFACT_BYTES).await {
+            Ok((sha256, size)) => return Ok((origin.clone(), sha256, size)),
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
             // A locked file has an origin, so an unreachable one must be reported.
             Err(Denied::Fetch(FetchError::Origin(error @ OriginError::Private { .. }))) if known.is_none() => {
@@ -82,7 +108,18 @@ pub(super) async fn find(asker: &Asker, path: &str) -> Found {
             Err(error) => failure = Some(trouble(sources, origin, &error, failure).await),
         }
     }
-    not_found(asker, path, failure)
+    Err(failure)
+}
+
+/// Warns that a release stands in for a snapshot, once for each of them.
+fn tell_of_release(sources: &Sources, path: &str, release: &str) {
+    let directory = |path: &str| path.rsplit_once('/').map_or_else(String::new, |(directory, _)| directory.to_owned());
+    let (snapshot, release) = (directory(path), directory(release));
+    let is_told = held(&sources.passage).files.values().any(|file| file.released && directory(&file.path) == snapshot);
+    if !is_told {
+        let events = sources.client.events();
+        events.warning(format!("no origin has {snapshot} any more: the files of {release} stand in for it"));
+    }
 }
 
 /// Returns the more severe of an origin's error and an earlier failure for the same path. The least severe is the

@@ -39,6 +39,7 @@ async fn a_lock_that_asks_for_too_much_is_given_no_more() {
             cutoff: jiff::civil::Date::MIN,
             java: 8,
             passage: Mutex::default(),
+            own: BTreeSet::new(),
             anew: false,
             sums: Mutex::default(),
             allowance: Allowance::of(paths, bytes),
@@ -79,6 +80,18 @@ fn asker(sources: Sources) -> Asker {
     Asker { sources: Arc::new(sources), troubles: Mutex::default(), in_tree: Mutex::default() }
 }
 
+/// A receiver of events that keeps the warnings.
+fn warnings() -> (EventSink, Arc<Mutex<Vec<String>>>) {
+    let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&warnings);
+    let events = EventSink::new(move |event| {
+        if let Event::Warning { text } = event {
+            held(&kept).push(text);
+        }
+    });
+    (events, warnings)
+}
+
 /// What a door answers from whose `central` is a directory and whose other origins are these of `origins.toml`.
 fn shared(directory: &Path, recorded: &str, events: EventSink) -> Asker {
     let mirror = directory.join("mirror");
@@ -96,10 +109,41 @@ fn shared(directory: &Path, recorded: &str, events: EventSink) -> Asker {
         cutoff: jiff::civil::date(2020, 1, 1),
         java: 8,
         passage: Mutex::default(),
+        own: BTreeSet::from(["g/own".to_owned()]),
         anew: false,
         sums: Mutex::default(),
         allowance: Allowance::of(100, 1000),
     })
+}
+
+#[tokio::test]
+async fn a_release_stands_in_for_a_snapshot_that_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (events, warnings) = warnings();
+    let shared = shared(directory.path(), "", events);
+    *held(&shared.sources.origins) = vec![OriginName::central()];
+    let own = directory.path().join("mirror/g/own/1");
+    fs_err::create_dir_all(&own).unwrap();
+    fs_err::write(own.join("own-1.jar"), "later code").unwrap();
+    fs_err::write(directory.path().join("mirror/g/a/1/a-1.pom"), "pom").unwrap();
+    let [jar, pom] = ["g/a/1-SNAPSHOT/a-1-SNAPSHOT.jar", "g/a/1-SNAPSHOT/a-1-SNAPSHOT.pom"];
+    for path in [jar, pom, jar] {
+        assert!(matches!(find(&shared, path).await, Found::Blob { .. }), "{path}");
+    }
+    let passed = held(&shared.sources.passage).files.clone();
+    assert!(passed[jar].released && passed[jar].origin == "central", "{:?}", passed[jar]);
+    assert_eq!(passed[jar].sha256, Digest::of(b"content"));
+    assert_eq!(passed[jar].path_at_origin(), "g/a/1/a-1.jar");
+    let own = "g/own/1-SNAPSHOT/own-1-SNAPSHOT.jar";
+    for path in [own, "g/a/2-SNAPSHOT/a-2-SNAPSHOT.jar", "g/a/1-SNAPSHOT/a-1-20240102.030405-6.jar"] {
+        assert!(matches!(find(&shared, path).await, Found::Absent), "{path}");
+    }
+    let warning = "no origin has g/a/1-SNAPSHOT any more: the files of g/a/1 stand in for it";
+    assert_eq!(*held(&warnings), [warning]);
+    // A locked one that the store lost comes from the release's path, and has the locked bytes.
+    let file = passed[jar].clone();
+    fs_err::remove_file(shared.sources.store.path(&file.sha256)).unwrap();
+    assert!(matches!(find(&shared, jar).await, Found::Blob { digest, .. } if digest == file.sha256));
 }
 
 #[tokio::test]
@@ -109,7 +153,10 @@ async fn a_tree_comes_before_origins_and_after_what_is_locked() {
     let file = |path: &str, bytes: &str| {
         let sha256 = shared.sources.store.put(bytes.as_bytes()).unwrap();
         let origin = OriginName::project_tree().to_string();
-        (path.to_owned(), MavenFile { path: path.to_owned(), origin, sha256, size: bytes.len() as u64, own: false })
+        (
+            path.to_owned(),
+            MavenFile { path: path.to_owned(), origin, sha256, size: bytes.len() as u64, own: false, released: false },
+        )
     };
     let (locked, own, never) = ("g/l/1/l-1.jar", "g/a/1/a-1.jar", "g/n/1/n-1.jar");
     held(&shared.sources.passage).files.extend([file(locked, "locked")]);
@@ -130,13 +177,7 @@ async fn an_origin_that_leads_inside_is_left_out_and_told_of() {
     fs_err::create_dir_all(secret.parent().unwrap()).unwrap();
     fs_err::write(&secret, "secret").unwrap();
     let recorded = format!("evil = \"file://{}\"\n", directory.path().display());
-    let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
-    let kept = Arc::clone(&warnings);
-    let events = EventSink::new(move |event| {
-        if let Event::Warning { text } = event {
-            held(&kept).push(text);
-        }
-    });
+    let (events, warnings) = warnings();
     let shared = shared(directory.path(), &recorded, events);
     for path in ["secret/x/1/x-1.jar", "secret/x/maven-metadata.xml", "secret/x/1/x-1.pom"] {
         assert!(matches!(find(&shared, path).await, Found::Absent), "{path}");
@@ -149,7 +190,8 @@ async fn an_origin_that_leads_inside_is_left_out_and_told_of() {
     // What is locked from there is a fault, not something that nobody has.
     let digest = crate::digest::Digest::of(b"locked");
     let origin = "evil".to_owned();
-    let file = MavenFile { path: "l/l/1/l-1.jar".to_owned(), origin, sha256: digest, size: 6, own: false };
+    let file =
+        MavenFile { path: "l/l/1/l-1.jar".to_owned(), origin, sha256: digest, size: 6, own: false, released: false };
     held(&shared.sources.passage).files.insert(file.path.clone(), file);
     assert!(matches!(find(&shared, "l/l/1/l-1.jar").await, Found::Failed(cause) if cause.contains("`evil`")));
 }
@@ -241,6 +283,7 @@ fn shared_for(directory: &Path, address: &str, java: u32) -> Asker {
         cutoff: jiff::civil::date(2020, 1, 1),
         java,
         passage: Mutex::default(),
+        own: BTreeSet::from(["g/own".to_owned()]),
         anew: false,
         sums: Mutex::default(),
         allowance: Allowance::new(),
@@ -348,6 +391,7 @@ async fn releases_of_central_are_fetched_once_for_all_locks() {
             cutoff: jiff::civil::date(2020, 1, 1),
             java: 8,
             passage: Mutex::default(),
+            own: BTreeSet::new(),
             anew,
             sums: Mutex::default(),
             allowance: Allowance::new(),

@@ -224,6 +224,7 @@ async fn neither_mavens_notes_nor_what_the_build_made_of_itself_is_locked() {
         sha256: Digest::of(path.as_bytes()),
         size: path.len() as u64,
         own,
+        released: false,
     };
     let expected = [file(ARTIFACTS[0], false), file(ARTIFACTS[1], false), file(ARTIFACTS[2], true)];
     assert_eq!(
