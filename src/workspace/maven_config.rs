@@ -40,7 +40,7 @@ fn has_several(line: &str) -> bool {
     }
     match first.split_once('=') {
         None => true,
-        Some((_, value)) => !value.starts_with(['-', '"', '\'']) && rest.all(|word| is_argument(word)),
+        Some((_, value)) => !value.starts_with(['-', '"', '\'']) && rest.all(is_argument),
     }
 }
 

@@ -98,11 +98,12 @@ pub(super) fn repository_lock() -> RepositoryLock {
         jdk: 17,
         maven_arguments: Some(Digest::of(b"arguments")),
         files: vec![MavenFile {
-            path: text("g/a/1/a-1.jar"),
+            path: text("g/a/1-SNAPSHOT/a-1-SNAPSHOT.jar"),
             origin: text("central"),
             sha256: Digest::of(b"jar"),
             size: 9,
             own: true,
+            released: true,
         }],
         metadata: vec![FrozenMetadata {
             path: text("g/a/maven-metadata-central.xml"),
