@@ -65,9 +65,10 @@ pub(super) async fn find(asker: &Asker, path: &str) -> Found {
         Some(file) => ask(sources, &file.path_at_origin(), Some(file)).await,
         None => ask(sources, path, None).await,
     };
-    let mut released = known.is_some_and(|file| file.released);
-    // A snapshot that no origin has, or may have.
-    if matches!(&asked, Err(failure) if failure.as_ref().is_none_or(Trouble::is_bearable))
+    let mut released = known.as_ref().is_some_and(|file| file.released);
+    // A snapshot that no origin has, or may have. What is locked has its bytes, and nothing stands in for it.
+    if known.is_none()
+        && matches!(&asked, Err(failure) if failure.as_ref().is_none_or(Trouble::is_bearable))
         && !sources.own.iter().any(|own| path.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('/')))
         && let Some(release) = release_path(path)
         && let Ok(found) = ask(sources, &release, None).await

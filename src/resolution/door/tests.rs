@@ -144,6 +144,10 @@ async fn a_release_stands_in_for_a_snapshot_that_is_gone() {
     let file = passed[jar].clone();
     fs_err::remove_file(shared.sources.store.path(&file.sha256)).unwrap();
     assert!(matches!(find(&shared, jar).await, Found::Blob { digest, .. } if digest == file.sha256));
+    // Nothing stands in for a locked snapshot.
+    let sha256 = Digest::of(b"the snapshot's own");
+    held(&shared.sources.passage).files.insert(pom.to_owned(), MavenFile { sha256, released: false, ..file });
+    assert!(matches!(find(&shared, pom).await, Found::Absent));
 }
 
 #[tokio::test]
