@@ -66,15 +66,22 @@ pub(super) async fn find(asker: &Asker, path: &str) -> Found {
         None => ask(sources, path, None).await,
     };
     let mut released = known.as_ref().is_some_and(|file| file.released);
-    // A snapshot that no origin has, or may have. What is locked has its bytes, and nothing stands in for it.
+    // A snapshot that no origin has, or may have. What is locked has its bytes, and nothing stands in for it. Neither does
+    // anything for a jar: a release may need this repository's own release, which has later code.
     if known.is_none()
+        && path.ends_with(".pom")
         && matches!(&asked, Err(failure) if failure.as_ref().is_none_or(Trouble::is_bearable))
         && !sources.own.iter().any(|own| path.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('/')))
         && let Some(release) = release_path(path)
-        && let Ok(found) = ask(sources, &release, None).await
     {
-        tell_of_release(sources, path, &release);
-        (asked, released) = (Ok(found), true);
+        match ask(sources, &release, None).await {
+            Ok(found) => {
+                tell_of_release(sources, path, &release);
+                (asked, released) = (Ok(found), true);
+            }
+            Err(Some(failure)) => asked = Err(Some(failure)),
+            Err(None) => {}
+        }
     }
     match asked {
         Ok((origin, sha256, size)) => {
@@ -112,15 +119,9 @@ async fn ask(
     Err(failure)
 }
 
-/// Warns that a release stands in for a snapshot, once for each of them.
+/// Warns that a release's POM stands in for a snapshot's.
 fn tell_of_release(sources: &Sources, path: &str, release: &str) {
-    let directory = |path: &str| path.rsplit_once('/').map_or_else(String::new, |(directory, _)| directory.to_owned());
-    let (snapshot, release) = (directory(path), directory(release));
-    let is_told = held(&sources.passage).files.values().any(|file| file.released && directory(&file.path) == snapshot);
-    if !is_told {
-        let events = sources.client.events();
-        events.warning(format!("no origin has {snapshot} any more: the files of {release} stand in for it"));
-    }
+    sources.client.events().warning(format!("no origin that answers has {path}: {release} stands in for it"));
 }
 
 /// Returns the more severe of an origin's error and an earlier failure for the same path. The least severe is the
