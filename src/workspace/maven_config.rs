@@ -40,7 +40,9 @@ fn has_several(line: &str) -> bool {
     }
     match first.split_once('=') {
         None => true,
-        Some((_, value)) => !value.starts_with(['-', '"', '\'']) && rest.all(is_argument),
+        Some((_, value)) => {
+            !value.is_empty() && !value.starts_with(['-', '@', '$', '"', '\'']) && rest.all(is_argument)
+        }
     }
 }
 
@@ -70,6 +72,8 @@ mod tests {
             "-Daether.checksums.algorithms=SHA-512,MD5\n--no-transfer-progress",
             "-Dname=some words\n",
             "-DargLine=-Xmx1g -Duser.language=en",
+            "-DargLine=@{argLine} -Dfile.encoding=UTF-8",
+            "-Darguments= -DskipTests",
             "-Dboth=some -Xwords",
             "# -B -e",
             "",
