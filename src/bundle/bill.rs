@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::licenses::Licenses;
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
-use crate::lock::{RepositoryLock, ToolRole, ToolchainLock};
+use crate::lock::{MavenFile, RepositoryLock, ToolRole, ToolchainLock};
 
 /// The licence of a component whose licence is not known here, in SPDX's word for that.
 const UNKNOWN: &str = "NOASSERTION";
@@ -36,7 +36,7 @@ pub fn bill<'a>(
     let (mut components, mut majors) = (BTreeSet::new(), BTreeSet::new());
     for lock in repositories {
         majors.insert(lock.jdk);
-        components.extend(lock.files.iter().filter_map(|file| maven(&file.path, file.sha256)));
+        components.extend(lock.files.iter().filter_map(component_of));
     }
     let kits = toolchain.jdks.iter().filter(|kit| majors.contains(&kit.major)).flat_map(|kit| &kit.packages);
     let packages = toolchain.base.iter().chain(&toolchain.tools_packages).chain(&toolchain.agent_packages);
@@ -92,6 +92,13 @@ pub fn bill<'a>(
     canonical_json(&json!({"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "components": listed}))
 }
 
+/// Returns the artifact of a file of the cache. A release's file that stands in for a snapshot's is the release, and its
+/// licence is read where the cache has it.
+fn component_of(file: &MavenFile) -> Option<Component> {
+    let directory = file.path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
+    maven(&file.path_at_origin(), file.sha256).map(|component| Component { directory, ..component })
+}
+
 /// Returns the artifact at a path of a Maven repository; `None` for files beside artifacts.
 fn maven(path: &str, sha256: Digest) -> Option<Component> {
     let mut parts = path.rsplitn(4, '/');
@@ -122,7 +129,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::{DebianPackage, LOCK_SCHEMA, MavenFile};
+    use crate::lock::{DebianPackage, LOCK_SCHEMA};
 
     #[test]
     fn no_component_is_silent_about_its_licence() {
@@ -149,7 +156,11 @@ mod tests {
             repository: "owner/name".parse().unwrap(),
             jdk: 8,
             maven_arguments: None,
-            files: vec![file("org/a/known/1/known-1.jar"), file("org/a/unknown/1/unknown-1.jar")],
+            files: vec![
+                file("org/a/known/1/known-1.jar"),
+                file("org/a/unknown/1/unknown-1.jar"),
+                MavenFile { released: true, ..file("org/b/parent/2-SNAPSHOT/parent-2-SNAPSHOT.pom") },
+            ],
             metadata: Vec::new(),
             build_sets: Vec::new(),
             whole_sets: Vec::new(),
@@ -160,12 +171,14 @@ mod tests {
         licenses.add_files("known".to_owned(), ["usr/share/doc/known/copyright".to_owned()]);
         let pom = b"<project><licenses><license><name>MIT</name></license></licenses></project>";
         licenses.add_pom("org/a/known/1/known-1.pom", pom);
+        licenses.add_pom("org/b/parent/2-SNAPSHOT/parent-2-SNAPSHOT.pom", pom);
         let bill: Value = serde_json::from_slice(&bill(&toolchain, [&lock], &licenses).unwrap()).unwrap();
         let told = |component: &Value| match component["licenses"][0]["license"]["name"].as_str() {
             Some(name) => name.to_owned(),
             None => component["properties"][0]["value"].as_str().unwrap().to_owned(),
         };
         let told: Vec<String> = bill["components"].as_array().unwrap().iter().map(told).collect();
-        assert_eq!(told, ["usr/share/doc/known/copyright", UNKNOWN, "MIT", UNKNOWN]);
+        assert_eq!(told, ["usr/share/doc/known/copyright", UNKNOWN, "MIT", UNKNOWN, "MIT"]);
+        assert_eq!(bill["components"][4]["purl"], "pkg:maven/org.b/parent@2?type=pom");
     }
 }

@@ -215,7 +215,7 @@ impl Locking {
             cutoff: self.cutoff,
             java: self.jdk,
             known: passage_of(lock),
-            own: self.own.clone(),
+            own: self.own.iter().cloned().chain(self.artifacts_in_tree()).collect(),
             anew: self.anew,
         };
         let mut doors = vec![Door::open(&socket(0), context)?];
@@ -223,6 +223,11 @@ impl Locking {
             doors.push(doors[0].another(&socket(number))?);
         }
         Ok(doors)
+    }
+
+    /// Returns the `group/artifact` paths of what the tree of any set has. Not every set is offered all of them.
+    fn artifacts_in_tree(&self) -> impl Iterator<Item = String> {
+        self.in_tree.values().flat_map(BTreeMap::keys).filter_map(|path| Some(path.rsplitn(3, '/').nth(2)?.to_owned()))
     }
 
     /// Returns how many sets are warmed at once. Which tree's file is served for a path would depend on which set comes first,

@@ -423,6 +423,33 @@ async fn a_set_that_a_dead_origin_keeps_from_resolving_stops_no_other() {
     );
 }
 
+/// A release may have later code than the tree's file, which another set is offered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_release_stands_in_for_what_a_tree_of_another_set_has() {
+    const SNAPSHOT: &str = "g/p/2-SNAPSHOT/p-2-SNAPSHOT.pom";
+    const IN_TREE: &str = "g/p/1/p-1.pom";
+    let place = Place::new();
+    place.serve("g/p/2/p-2.pom");
+    for (in_tree, told) in [(false, "200 g/p/2/p-2.pom"), (true, "404 ")] {
+        let (mut lock, given) = (empty(&place.manifest), Arc::default());
+        let mut locking = place.locking(&maven(&[SNAPSHOT], &[], &given));
+        if in_tree {
+            let file = MavenFile {
+                path: IN_TREE.to_owned(),
+                origin: "repository".to_owned(),
+                sha256: Digest::of(b"tree"),
+                size: 4,
+                own: false,
+                released: false,
+            };
+            locking.in_tree.insert("other".to_owned(), BTreeMap::from([(IN_TREE.to_owned(), file)]));
+        }
+        let archive: WriteTree = Arc::new(|_, path| fs::write(path, "").map_err(WorkspaceError::Io));
+        locking.run(&mut lock, &[set("set")], &archive, &|_| Ok(())).await.unwrap();
+        assert_eq!(*given.lock().unwrap(), [told]);
+    }
+}
+
 #[test]
 fn only_the_silence_of_an_origin_that_a_pom_names_is_bearable() {
     let place = Place::new();
