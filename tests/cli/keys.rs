@@ -129,6 +129,20 @@ fn keys_alone_use_the_page_of_everything() {
     assert_eq!(browser.evaluate(reading), "reading strict", "clean success is not known without controls");
     assert_eq!(browser.evaluate(samples), json!([true, true, false, false]));
 
+    // Its samples are one model in the curves and in the list, and can be chosen one by one.
+    let texts = |of: &str| format!("[...document.querySelectorAll({of:?})].map(one => one.textContent)");
+    assert_eq!(browser.evaluate(&texts("#curve-legend button")), json!(["atlas", "birch", "gold"]));
+    assert_eq!(browser.evaluate(&texts("#tasks thead .sideways")), json!(["atlas", "birch", "gold"]));
+    let models = json!(["all", "atlas", "birch", "– birch (sample 1)", "– birch (sample 2)", "gold"]);
+    assert_eq!(browser.evaluate(&texts("#by-model option")), models);
+    let cell = "document.querySelector('#tasks tbody td[data-label=birch]')";
+    assert_eq!(browser.evaluate(&format!("{cell}.querySelectorAll('.of-sample').length")), 2);
+    let said = browser.evaluate(&format!("{cell}.firstChild.textContent"));
+    assert!(said.as_str().is_some_and(|said| said.ends_with(" of 2 samples")), "{said}");
+    let curves =
+        "document.querySelectorAll('#curves path.line').length / document.querySelectorAll('#curves svg').length";
+    assert_eq!(browser.evaluate(curves), 2);
+
     press_until(&mut browser, "Tab", "t0003");
     browser.press("Enter");
     browser.until("location.hash === '#task=t0003' && document.activeElement.id === 'task'");

@@ -450,6 +450,26 @@ async fn no_release_stands_in_for_what_a_tree_of_another_set_has() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_maven_that_does_not_begin_is_quoted() {
+    const SAID: &str = "1\n2\n3\n4\n\nUnrecognized option: --a\u{1b}[31m\nError: no JVM\n";
+    let place = Place::new();
+    let engine = Arc::new(Scripted::new(|number, _: &ContainerSpec| {
+        let maven = 2 + 2 * if number == 1 { 3 } else { 1 };
+        let mut frames: Vec<_> = (0..maven).map(|step| step_end(step, StepResult::Done)).collect();
+        frames.extend(output(u32::try_from(maven).unwrap(), Stream::Stderr, SAID.as_bytes()));
+        frames.push(step_end(maven, exited(1)));
+        frames.extend([maven + 1, maven + 2].map(|step| step_end(step, StepResult::Done)));
+        frames.push(completed());
+        Said { frames, ends: true }
+    }));
+    let [set] = place.lock(&engine, &mut empty(&place.manifest)).await.try_into().unwrap();
+    assert_eq!(
+        set.cause,
+        "Maven ended without saying why\n  2\n  3\n  4\n  Unrecognized option: --a\u{fffd}[31m\n  Error: no JVM"
+    );
+}
+
 #[test]
 fn only_the_silence_of_an_origin_that_a_pom_names_is_bearable() {
     let place = Place::new();

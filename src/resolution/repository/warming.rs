@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::{BuildSet, Failed, LockError, Locking, MIB, held, missing};
 use crate::artifact::origin::OriginName;
-use crate::engine::session::{self, ContainerRun};
+use crate::engine::session::{self, ContainerRun, StepOutput};
 use crate::engine::spec::{
     Command, CommandLimits, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult,
 };
@@ -16,6 +16,7 @@ use crate::execution::container::places::{self, MAVEN_REPOSITORY, PROJECT};
 use crate::execution::module::ModuleArguments;
 use crate::lock::RepositoryLock;
 use crate::outcome::compile::{Compilation, CompileFacts, classify};
+use crate::outcome::launch::shortened;
 use crate::outcome::{InfraReason, Outcome};
 use crate::resolution::door::{DOOR_PORT, Door, Passage, Troubles};
 
@@ -30,6 +31,9 @@ const COMMAND_LIMITS: CommandLimits =
 
 const LIMITS: ContainerLimits =
     ContainerLimits { memory_bytes: MEMORY_BYTES, cpus: 2, processes: 1024, wall_seconds: 3 * 1_800 };
+
+/// How many lines are shown of what a Maven said that did not begin.
+const LAST_LINES: usize = 5;
 
 /// What the containers of one set are started with.
 pub(super) struct Warming<'a, 'l> {
@@ -205,7 +209,8 @@ impl Warming<'_, '_> {
         steps: &WarmSteps,
         troubles: &Troubles,
     ) -> Result<Option<Failed>, LockError> {
-        let Some(StepResult::Ended(end)) = run.step(steps.maven).and_then(|output| output.result()) else {
+        let maven = run.step(steps.maven);
+        let Some((maven, StepResult::Ended(end))) = maven.and_then(|output| Some((output, output.result()?))) else {
             return Ok(Some(Failed { cause: "Maven was not run".to_owned(), artifacts: Vec::new() }));
         };
         let recording = match run.step(steps.recording) {
@@ -232,6 +237,12 @@ impl Warming<'_, '_> {
             let refused: Vec<&str> = troubles.refused.iter().take(3).map(String::as_str).collect();
             cause.push_str(&format!("\n  needs network: it asked for {}", refused.join(", ")));
         }
+        // A JVM that refuses an option of `.mvn/jvm.config`, or a Maven that refuses an argument, ends before the recorder begins.
+        if recording.is_empty() {
+            for line in last_lines(maven)? {
+                cause.push_str(&format!("\n  {line}"));
+            }
+        }
         let asked = self.locking.asked();
         let artifacts = match outcome {
             Outcome::InfraFail(InfraReason::Resolution) => missing::missing(set, &recording, troubles, &asked),
@@ -239,6 +250,20 @@ impl Warming<'_, '_> {
         };
         Ok(Some(Failed { cause, artifacts }))
     }
+}
+
+/// Returns the last lines that a command wrote to standard error, or to standard output if there are none.
+fn last_lines(output: &StepOutput) -> std::io::Result<Vec<String>> {
+    for captured in [&output.stderr, &output.stdout] {
+        let bytes = captured.bytes()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        if !last.is_empty() {
+            return Ok(last.iter().map(|line| shortened(line)).collect());
+        }
+    }
+    Ok(Vec::new())
 }
 
 impl Locking {

@@ -1,3 +1,5 @@
+// What stands for itself in charts and lists: a model, or all samples of a model, under the place of the first.
+const groups = page.groups.map(({ runs, model, of_run }) => ({ place: runs[0], runs, samples: known(model), gold: page.runs[runs[0]].gold, name: known(model) ? model + (severalRuns && of_run ? " · " + of_run : "") : runName(runs[0]) }));
 // Charts as inline SVG, drawn in the width that there is, and again when it changes.
 const space = document.getElementById("empty").namespaceURI;
 const svg = (name, attributes, ...children) => fill(document.createElementNS(space, name), attributes, children);
@@ -93,13 +95,13 @@ function curveChart(place, track, measure, only) {
     for (const value of [0, 25, 50, 75, 100]) parts.push(svg("line", { class: "grid", x1: 40, x2: width - 10, y1: y(value), y2: y(value) }), svg("text", { x: 34, y: y(value) + 4, "text-anchor": "end" }, String(value)));
     const every = Math.ceil(periods.length * 62 / (width - 60));
     periods.forEach((name, index) => { if (index % every === 0) parts.push(svg("text", { x: x(name), y: height - 18, "text-anchor": "middle" }, name)); });
-    page.runs.forEach((run, place) => {
+    groups.forEach(({ place, gold, name, samples }) => {
       const line = points.filter(one => one.run === place).sort((one, other) => periods.indexOf(one.segment) - periods.indexOf(other.segment));
       if (!line.length) return;
       const d = line.map((one, index) => (index ? "L" : "M") + x(one.segment) + "," + y(one[measure])).join("");
       const faint = only !== null && only !== place ? " faint" : "";
-      parts.push(svg("g", { class: colours[place] + faint }, svg("path", { class: run.gold ? "goldline" : "line", d, fill: "none" }),
-        line.map(one => mark(place, x(one.segment), y(one[measure]), 3.5, one.few ? " few" : "", `${runName(place)}, ${one.segment}: ${shown(one[measure])} % over ${one.methods} methods`))));
+      parts.push(svg("g", { class: colours[place] + faint }, svg("path", { class: gold ? "goldline" : "line", d, fill: "none" }),
+        line.map(one => mark(place, x(one.segment), y(one[measure]), 3.5, one.few ? " few" : "", `${name}, ${one.segment}: ${shown(one[measure])} % over ${one.methods} methods${samples ? ", mean of samples" : ""}`))));
     });
     return parts;
   });

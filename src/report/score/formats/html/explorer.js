@@ -10,8 +10,8 @@
   const options = {
     track: values(task => [task.track]).map(name => [name, name]),
     outcome: categories.map(name => [name, name]),
-    // Names, not places: a link stays right when another report has other models.
-    model: page.runs.map((_, place) => [runName(place), runName(place)]),
+    // Names, not places: a link stays right when another report has other models. Samples follow their model.
+    model: groups.flatMap(({ runs, samples, name }) => [...(samples ? [[name, name]] : []), ...runs.map(place => [runName(place), (samples ? "– " : "") + runName(place)])]),
     repository: values(task => [task.repository]).map(name => [name, name]),
     jdk: values(task => [task.jdk], true).map(number => [String(number), String(number)]),
     reason: values(task => task.models.flatMap(one => one.why)).map(name => [name, name]),
@@ -26,15 +26,18 @@
     inputs[name] = input;
     document.getElementById("filters").append(make("label", {}, label, input));
   }
-  document.getElementById("letters").append(...categories.map(name => make("li", {}, letters(name[0].toUpperCase()), " " + name)), make("li", { class: "muted" }, "A letter for each test method"));
+  document.getElementById("letters").append(...categories.map(name => make("li", {}, letters(name[0].toUpperCase()), " " + name)), make("li", { class: "muted" }, "A letter for each test method" + (groups.some(group => group.samples) ? ", a line for each of up to four samples; a sample counts if each method is a Success" : "")));
 
   const successes = one => [...one.is].filter(letter => letter === "S").length / one.is.length;
+  const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
   // Gold competes with no model. It counts where it is chosen, or alone in the report.
-  const competes = page.runs.some(run => !run.gold);
+  const competes = groups.some(group => !group.gold);
   const rivals = task => task.models.filter(one => !competes || !page.runs[one.run].gold);
-  const spread = task => { const rates = rivals(task).map(successes); return rates.length ? Math.max(...rates) - Math.min(...rates) : 0; };
+  // A model's rate is the mean of its samples'.
+  const rates = task => groups.map(({ runs }) => rivals(task).filter(one => runs.includes(one.run)).map(successes)).filter(found => found.length).map(mean);
+  const spread = task => { const found = rates(task); return found.length ? Math.max(...found) - Math.min(...found) : 0; };
   // A task that no model has stands last.
-  const hard = task => { const rates = rivals(task).map(successes); return rates.length ? rates.reduce((sum, rate) => sum + rate, 0) / rates.length : 2; };
+  const hard = task => { const found = rates(task); return found.length ? mean(found) : 2; };
   const rank = task => task.segment === "Older" ? "" : task.segment;
   const orders = {
     repository: (one, other) => one.repository.localeCompare(other.repository),
@@ -43,6 +46,7 @@
     hard: (one, other) => hard(one) - hard(other),
   };
 
+  const groupOf = new Map(groups.flatMap(group => group.runs.map(place => [place, group])));
   const chosen = () => Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value]).filter(([, value]) => value));
   function fitting() {
     const { text, track, outcome, model, repository, jdk, reason, order } = chosen();
@@ -52,7 +56,7 @@
       if (wanted && !(task.task + " " + task.repository).toLowerCase().includes(wanted)) return false;
       if ((track && task.track !== track) || (repository && task.repository !== repository) || (jdk && String(task.jdk) !== jdk)) return false;
       if (!model && !letter && !reason) return true;
-      const of = model ? task.models.filter(one => runName(one.run) === model) : rivals(task);
+      const of = model ? task.models.filter(one => runName(one.run) === model || groupOf.get(one.run).name === model) : rivals(task);
       // One and the same model has to show both outcome and reason.
       return of.some(one => (!letter || one.is.includes(letter)) && (!reason || one.why.includes(reason)));
     });
@@ -61,7 +65,18 @@
 
   const table = document.getElementById("tasks");
   table.tHead.append(make("tr", {}, ["Task", "Repository", "Track", "JDK", "Half-year"].map(name => make("th", { scope: "col" }, name)),
-    page.runs.map((_, place) => make("th", { scope: "col" }, make("span", { class: "sideways" }, swatch(place), runName(place))))));
+    groups.map(({ place, name }) => make("th", { scope: "col" }, make("span", { class: "sideways" }, swatch(place), name)))));
+  // More samples than these have no room in a cell.
+  const mostSamples = 4;
+  // What a model comes to in a task: a letter for each method, of each sample in a line of its own.
+  function cellOf({ runs, samples }, byRun) {
+    const found = runs.map(place => byRun.get(place)).filter(one => one);
+    if (!found.length) return "–";
+    if (!samples) return letters(found[0].is);
+    const resolved = found.filter(one => successes(one) === 1).length;
+    const said = `${resolved} of ${number(found.length, "sample", "samples")}`;
+    return [make("small", {}, said), found.length <= mostSamples ? found.map(one => make("div", { class: "of-sample" }, letters(one.is))) : null].flat();
+  }
   function show() {
     const fits = fitting();
     table.tBodies[0].replaceChildren(...fits.slice(0, most).map(task => {
@@ -69,7 +84,7 @@
       return make("tr", {},
         make("td", { "data-label": "Task" }, make("a", { href: addressOf(task.task) }, task.task)), make("td", { "data-label": "Repository" }, task.repository), make("td", { "data-label": "Track" }, task.track),
         make("td", { "data-label": "JDK" }, String(task.jdk)), make("td", { "data-label": "Half-year" }, task.segment),
-        page.runs.map((_, place) => make("td", { "data-label": runName(place) }, byRun.has(place) ? letters(byRun.get(place).is) : "–")));
+        groups.map(group => make("td", { "data-label": group.name }, cellOf(group, byRun))));
     }));
     document.getElementById("shown").textContent = fits.length > most ? `${most} of ${fits.length} tasks shown` : `${fits.length} ${fits.length === 1 ? "task" : "tasks"}`;
     document.getElementById("more").hidden = fits.length <= most;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::super::notes::lacks;
 use super::script::script_json;
-use super::standing::standings;
+use super::standing::{Entry, entries, run_of, standings};
 use super::{ByTask, table_name};
-use crate::metrics::aggregate::{mean, segment};
-use crate::report::score::{AgentMeans, Certified, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
+use crate::metrics::aggregate::{Figures, mean, segment};
+use crate::report::score::{AgentMeans, Certified, RunFigures, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 use crate::submission::GOLD;
 use crate::task::Track;
 
@@ -33,6 +33,8 @@ pub(super) fn write(
     script_json(out, &facts(models))?;
     out.write_all(b",\"runs\":")?;
     script_json(out, &runs(models))?;
+    out.write_all(b",\"groups\":")?;
+    script_json(out, &entries(report).iter().map(group).collect::<Vec<_>>())?;
     out.write_all(b",\"standings\":")?;
     script_json(out, &standings(report, models))?;
     out.write_all(b",\"certified\":")?;
@@ -102,22 +104,43 @@ fn published(agent: &AgentMeans) -> Value {
     })
 }
 
-fn segments(report: &ScoreReport) -> Vec<Value> {
+/// Returns the places of a model, or of its samples with the model's name and their run.
+fn group(entry: &Entry<'_>) -> Value {
+    match entry {
+        Entry::Model(place) => json!({ "runs": [place] }),
+        Entry::Samples(model, places) => json!({ "runs": places, "model": model.model, "of_run": run_of(model) }),
+    }
+}
+
+/// Returns the values of each model by track and half-year. A model with several samples has their mean.
+pub(super) fn segments(report: &ScoreReport) -> Vec<Value> {
     let mut found = Vec::new();
-    for (place, run) in report.runs.iter().enumerate() {
-        for (track, figures) in &run.tracks {
-            for (name, part) in &figures.by_segment {
+    for entry in entries(report) {
+        let places = match &entry {
+            Entry::Model(place) => std::slice::from_ref(place),
+            Entry::Samples(_, places) => places,
+        };
+        let runs: Vec<&RunFigures> = places.iter().filter_map(|place| report.runs.get(*place)).collect();
+        for track in [Track::TestUpdate, Track::TestGeneration] {
+            let of_track: Vec<_> = runs.iter().filter_map(|run| run.tracks.get(&track)).collect();
+            let names: BTreeSet<&String> = of_track.iter().flat_map(|figures| figures.by_segment.keys()).collect();
+            for name in names {
+                let parts: Vec<(&Figures, &Figures)> =
+                    of_track.iter().filter_map(|one| Some((&one.all, one.by_segment.get(name)?))).collect();
+                let of = |value: fn(&Figures) -> Option<f64>| mean(parts.iter().map(|(_, part)| value(part)));
+                // A half-year without a passing method has a clean success of 0, though controls were not launched.
+                let clean: Option<Vec<f64>> =
+                    parts.iter().map(|(all, part)| all.clean_success_percent.and(part.clean_success_percent)).collect();
                 found.push(json!({
-                    "run": place,
-                    "track": table_name(*track),
+                    "run": places[0],
+                    "track": table_name(track),
                     "segment": name,
-                    "methods": part.methods,
-                    "few": part.few_methods,
-                    "success": part.success_percent,
-                    // A half-year without a passing method has a clean success of 0, though controls were not launched.
-                    "clean": figures.all.clean_success_percent.and(part.clean_success_percent),
-                    "coverage": part.cov_on_pass,
-                    "mutation": part.mut_on_pass.map(|score| 100.0 * score),
+                    "methods": parts.iter().map(|(_, part)| part.methods).max(),
+                    "few": parts.iter().any(|(_, part)| part.few_methods),
+                    "success": of(|part| part.success_percent),
+                    "clean": clean.and_then(|values| mean(values.into_iter().map(Some))),
+                    "coverage": of(|part| part.cov_on_pass),
+                    "mutation": of(|part| part.mut_on_pass).map(|score| 100.0 * score),
                 }));
             }
         }

@@ -205,15 +205,15 @@
   }
   choice("reading", "reading", readings.map(([value, label]) => [value, label, !page.standings.some(standing => standing.rows.some(row => row.readings[value]))]), "paper", showReading);
   choice("measure", "measure", measures.map(([value, label]) => [value, label, !page.segments.some(one => known(one[value]))]), "success", value => { measure = value; showCurves(); });
-  document.getElementById("curve-legend").append(...page.runs.map((run, place) => {
-    const button = make("button", { type: "button", class: "plain", "aria-pressed": "false" }, swatch(place), runName(place));
+  document.getElementById("curve-legend").append(...groups.map(({ place, name }) => {
+    const button = make("button", { type: "button", class: "plain", "aria-pressed": "false" }, swatch(place), name);
     button.addEventListener("click", () => {
       only = only === place ? null : place;
       for (const other of document.querySelectorAll("#curve-legend button")) other.setAttribute("aria-pressed", String(other === button && only !== null));
       showCurves();
     });
     return make("li", {}, button);
-  }), make("li", { class: "muted" }, "Hollow dots: fewer than 20 methods"));
+  }), make("li", { class: "muted" }, "Hollow dots: fewer than 20 methods" + (groups.some(group => group.samples) ? ". A model with several samples has their mean" : "")));
   showReading("paper");
   showCurves();
 

@@ -17,8 +17,8 @@ use crate::task::{MethodId, TaskId, Track};
 /// Why tasks and methods are not certified.
 type Excluded<'a> = BTreeMap<(&'a TaskId, Option<&'a MethodId>), &'static str>;
 
-/// What a place in the ranking belongs to.
-enum Entry<'a> {
+/// What stands for itself in a report.
+pub(super) enum Entry<'a> {
     /// The model at this place of the report.
     Model(usize),
     /// A model with its samples' places.
@@ -85,7 +85,7 @@ pub(super) fn standings(report: &ScoreReport, models: &[ScoredModel]) -> Vec<Val
 }
 
 /// Returns the models in the order of the report. Samples stand where the first of them does.
-fn entries(report: &ScoreReport) -> Vec<Entry<'_>> {
+pub(super) fn entries(report: &ScoreReport) -> Vec<Entry<'_>> {
     let is = |run: &RunFigures, (run_id, model): &(String, String)| run.run_id == *run_id && run.model == *model;
     let places = |sampled: &SampledModel| -> Vec<usize> {
         let of_model = |run: &RunFigures| sampled.samples.iter().any(|sample| is(run, sample));
@@ -97,6 +97,12 @@ fn entries(report: &ScoreReport) -> Vec<Entry<'_>> {
         None => Some(Entry::Model(place)),
     };
     (0..report.runs.len()).filter_map(entry).collect()
+}
+
+/// Returns the run that all samples of a model are of. Samples of several runs belong to none of them.
+pub(super) fn run_of(model: &SampledModel) -> Option<&str> {
+    let runs: BTreeSet<&str> = model.samples.iter().map(|(run, _)| run.as_str()).collect();
+    if runs.len() == 1 { runs.first().copied() } else { None }
 }
 
 impl<'a> Rows<'a> {
@@ -188,12 +194,10 @@ impl<'a> Rows<'a> {
             .map(|category| mean_of(&rates(&|method: &ScoredMethod| method.verdict.paper_verdict == Some(category))));
         let of_samples = |value: fn(&Figures) -> Option<f64>| mean(figures.iter().map(|figures| value(figures)));
         let (cost, with_cost) = self.cost(places);
-        let runs: BTreeSet<&str> = model.samples.iter().map(|(run, _)| run.as_str()).collect();
         Some(json!({
             "run": places[0],
             "model": model.model,
-            // Samples of several runs belong to none of them.
-            "of_run": (runs.len() == 1).then(|| runs.first()),
+            "of_run": run_of(model),
             "samples": places.iter().filter_map(|place| self.row(*place)).collect::<Vec<_>>(),
             "pass": model.tracks.get(&self.track).map(|all| all.iter().map(|one| json!([one.k, one.pass_percent])).collect::<Vec<_>>()),
             "tasks": methods.len(),

@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use super::index::segments;
 use super::script::script_json;
 use super::standing::standings;
 use super::*;
@@ -167,6 +168,11 @@ fn a_model_with_samples_has_one_row_with_their_mean() {
     let pairs: Vec<Value> =
         pairs.iter().map(|pair| json!([pair["one"], pair["other"], pair["difference"], pair["tasks"]])).collect();
     assert_eq!(pairs, [json!([0, 2, 75.0, 2])], "samples do not compete with each other");
+    let segments: Vec<Value> = segments(&figures(&models))
+        .iter()
+        .map(|one| json!([one["run"], one["segment"], one["methods"], one["few"], one["success"]]))
+        .collect();
+    assert_eq!(segments, [json!([0, "2024-H1", 2, true, 75.0]), json!([2, "2024-H1", 2, true, 0.0])]);
 }
 
 /// Two runs of one model without a common task have no mean, and stay in the ranking.
