@@ -369,13 +369,13 @@ impl<'a> Workbench<'a> {
             isolation_missing: description.isolation.unenforced,
             jars: jars.clone(),
             limits: ExecutionLimits::from(&Limits::default()),
-            temporary: temporary.clone(),
+            temporary,
             logs: None,
             identity: identity(),
             exclusive: Arc::default(),
             trusts_first_timeout: false,
             confirmed: None,
-            pool: Arc::new(ContainerPool::new(Arc::clone(engine), temporary, jobs)),
+            pool: Arc::new(ContainerPool::new(Arc::clone(engine), jobs)),
             class_archives: Some(Arc::new(ClassArchives::new(&self.data_dir, &self.store, &self.context.events))),
         })
     }

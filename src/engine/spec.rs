@@ -140,6 +140,14 @@ pub enum Step {
         /// The directory, absolute.
         into: String,
     },
+    /// Unpacks the next archive that follows the program on init's stdin, as [`Step::Unpack`] does. No path leads to it, so no
+    /// command can look at it.
+    UnpackInput {
+        /// The archive's length.
+        bytes: u64,
+        /// The directory, absolute.
+        into: String,
+    },
     /// Removes a file or a directory tree. A missing one is no error.
     Remove {
         /// Absolute.
@@ -165,7 +173,8 @@ pub enum Step {
     /// Runs a command to its end, then ends every process that it started.
     Run(Command),
     /// Runs a command as [`Step::Run`] does, with all later bytes of init's stdin as the command's standard input. Init
-    /// sends the command's output at once. At most one step of a program may be this.
+    /// sends the command's output at once. At most one step of a program may be this, and none before it a
+    /// [`Step::UnpackInput`].
     Converse(Command),
     /// Sends a regular file's bytes. Anything else is refused. A missing file is reported, and no error.
     SendFile {

@@ -7,13 +7,15 @@ mod program;
 mod subclasses;
 pub mod tracing;
 
+use fs_err as fs;
+
 use self::program::ENGINES;
 pub use self::program::{Launch, LaunchSteps, PLATFORM_1, console_for, launch_command, launch_program};
 use crate::engine::session::ContainerRun;
 use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, StepResult};
 use crate::execution::attempt::{Came, attempt};
 use crate::execution::build::built::Built;
-use crate::execution::container::places::{CLASS_ARCHIVE, INPUTS};
+use crate::execution::container::places::CLASS_ARCHIVE;
 use crate::execution::container::pool::Then;
 use crate::execution::container::steps::command_end;
 use crate::execution::container::temporary::Spool;
@@ -197,12 +199,11 @@ impl Executor {
             class_archive: spec.mounts.iter().any(|mount| mount.target == CLASS_ARCHIVE),
             seal: Some(Seal::random()?),
         };
-        let archives: Vec<_> = built.archives.iter().collect();
-        let names: Vec<String> = (0..archives.len()).map(|number| format!("{number}.tar")).collect();
-        let unpacked: Vec<String> = names.iter().map(|name| format!("{INPUTS}/{name}")).collect();
-        let (program, steps) = launch_program(&launch, &unpacked, &options.files, &self.limits);
+        let archives: Vec<_> = built.archives.iter().map(|path| path.as_path()).collect();
+        let lengths = archives.iter().map(|path| Ok(fs::metadata(path)?.len()));
+        let lengths = lengths.collect::<std::io::Result<Vec<u64>>>()?;
+        let (program, steps) = launch_program(&launch, &lengths, &options.files, &self.limits);
         spec.program = program;
-        let inputs: Vec<_> = names.iter().map(String::as_str).zip(archives.iter().map(|path| path.as_path())).collect();
         let base = Measured { path: built.path, ..self.measured(logs) };
         let name = format!("{name}-{number}");
         logs.invocation(&name, &spec.program, steps.java)?;
@@ -212,7 +213,7 @@ impl Executor {
             ExecutionPath::Direct => Then::StartNext,
             ExecutionPath::Maven => Then::Nothing,
         };
-        match self.pool.run(&spec, &inputs, spool.path(), then).await {
+        match self.pool.run(&spec, &archives, spool.path(), then).await {
             Ok(run) => {
                 let declared_in = class_of_method(class, method);
                 let asked = Asked { class: run_class, declared_in: &declared_in, method, seal: launch.seal };

@@ -40,7 +40,7 @@ pub(super) fn executor(engine: &Arc<Scripted>, data_dir: &DataDir) -> Executor {
         exclusive: Arc::default(),
         trusts_first_timeout: false,
         confirmed: None,
-        pool: Arc::new(ContainerPool::new(Arc::<Scripted>::clone(engine), data_dir.temporary(), 0)),
+        pool: Arc::new(ContainerPool::new(Arc::<Scripted>::clone(engine), 0)),
         class_archives: None,
     }
 }

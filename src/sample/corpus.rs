@@ -191,6 +191,8 @@ const CASES: &[(Form, &str, &str)] = cases![
     File "looks-for-number" "java",
     File "sniffs-mutants" "java",
     File "sniffs-agents" "java",
+    File "sees-archives" "java",
+    File "counts-launches" "java",
     File "reads-command-line" "java",
     File "junit4-reads-bytes" "java",
     File "fills-probes" "java",

@@ -7,6 +7,7 @@ use super::support::*;
 on_every_engine!(
     nothing_of_the_machine_can_be_seen_or_steered,
     no_namespace_no_foreign_socket_no_keys,
+    no_mark_stays_on_the_machine,
     memory_of_every_kind_has_its_limit,
 );
 
@@ -21,6 +22,21 @@ async fn nothing_of_the_machine_can_be_seen_or_steered() {
 async fn no_namespace_no_foreign_socket_no_keys() {
     let run = steps(vec![step(&["namespaces"])]).await;
     insta::assert_snapshot!("no_namespace_no_foreign_socket_no_keys", run.stdout(0));
+}
+
+/// What a container leaves there tells later ones how many were before them, and so launches on mutants from others.
+async fn no_mark_stays_on_the_machine() {
+    let times = || {
+        let of = |name| fs_err::metadata(format!("/dev/{name}")).unwrap().modified().unwrap();
+        ["null", "zero", "full", "random", "urandom"].map(of)
+    };
+    let before = times();
+    let run = steps(vec![step(&["leave-marks"])]).await;
+    let said = run.stdout(0);
+    let refused: Vec<&str> = said.lines().filter(|line| line.ends_with(": Unsupported 38")).collect();
+    assert_eq!(refused.len(), 3, "{said}");
+    assert_eq!(said.lines().count(), 8, "{said}");
+    assert_eq!(times(), before, "{said}");
 }
 
 async fn memory_of_every_kind_has_its_limit() {

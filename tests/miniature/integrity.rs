@@ -11,7 +11,7 @@ use super::demonstration;
 use super::workshop::Workshop;
 
 /// What is tried on the direct path without mutants: quick cases of different kinds.
-const DIRECT: [&str; 9] = [
+const DIRECT: [&str; 11] = [
     "honest",
     "lying-header",
     "forges",
@@ -21,6 +21,8 @@ const DIRECT: [&str; 9] = [
     "reads-bytes",
     "looks-for-number",
     "fills-probes-by-parts",
+    "sees-archives",
+    "counts-launches",
 ];
 
 /// The same of JUnit 4.

@@ -92,8 +92,7 @@ impl Clock {
     pub(crate) async fn new(tasks: &[&Task], seed: u64, context: &Context) -> Result<Self, CommandError> {
         let workbench = Workbench::open(context)?;
         let mut opened = Opened::of(&workbench, tasks).await?;
-        let pool =
-            |most| Arc::new(ContainerPool::new(Arc::clone(&opened.engine), workbench.data_dir.temporary(), most));
+        let pool = |most| Arc::new(ContainerPool::new(Arc::clone(&opened.engine), most));
         let (ahead, none) = (pool(1), pool(0));
         let executors = |ahead: &Arc<ContainerPool>| {
             let with = |executor: &Arc<Executor>| Executor { pool: Arc::clone(ahead), ..executor.as_ref().clone() };

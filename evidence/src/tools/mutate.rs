@@ -14,7 +14,7 @@ use testevo_sandbox::engine::spec::{
 };
 use testevo_sandbox::execution::build::prepared::CompiledRevision;
 use testevo_sandbox::execution::container::Environment;
-use testevo_sandbox::execution::container::places::{HOME, INPUTS, PROJECT, TREE};
+use testevo_sandbox::execution::container::places::{HOME, PROJECT, TREE};
 use testevo_sandbox::execution::container::steps::{command_end, done};
 use testevo_sandbox::execution::container::temporary::Spool;
 use testevo_sandbox::execution::executor::Executor;
@@ -25,6 +25,8 @@ use testevo_sandbox::metrics::mutation::garbage;
 
 /// The mutator's command, as people call it.
 const MUTATE: &str = "/usr/bin/mutate";
+/// Where the container has its inputs.
+const INPUTS: &str = "/testevo/input";
 /// What is mutated, and where javac finds it.
 const EMITTED: &str = "/work/emitted";
 const JUDGED: &str = "/work/judged";

@@ -23,7 +23,8 @@ pub(in crate::engine) mod tree;
 mod unpack;
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead, Read, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -89,8 +90,8 @@ fn run() -> Result<(), InitError> {
     };
     let shield = Shield::new(limits.memory_bytes.is_some()).map_err(|error| InitError::Setup("filter", error))?;
     let program = match keep_input()
-        .and_then(|input| Ok((input, read_program()?)))
-        .and_then(|(input, program)| Ok((Door::open(program.door_port)?, program, input)))
+        .and_then(|mut input| Ok((read_program(&mut input)?, input)))
+        .and_then(|(program, input)| Ok((Door::open(program.door_port)?, program, input)))
     {
         Ok(ready) => ready,
         Err(reason) => return Ok(reporter.end(&ProgramEnd::Rejected { reason })?),
@@ -102,10 +103,15 @@ fn run() -> Result<(), InitError> {
     Ok(session.reporter.end(&end)?)
 }
 
-/// Keeps standard input for a command that converses, and hides it from every other command.
-fn keep_input() -> Result<OwnedFd, String> {
-    rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 10)
-        .map_err(|error| format!("standard input could not be kept: {error}"))
+/// Keeps standard input for archives and for a command that converses. An empty one takes its place, so no other command
+/// can read the bytes that follow the program.
+fn keep_input() -> Result<BufReader<File>, String> {
+    let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 10)
+        .map_err(|error| format!("standard input could not be kept: {error}"))?;
+    let empty = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .and_then(rustix::stdio::dup2_stdin);
+    empty.map_err(|error| format!("stdin could not be replaced by /dev/null: {error}"))?;
+    Ok(BufReader::with_capacity(64 << 10, File::from(input)))
 }
 
 /// Returns the limits that init must enforce, as given by the engine.
@@ -116,17 +122,14 @@ fn own_limits() -> Result<InitLimits, String> {
     }
 }
 
-/// Reads the program and leaves an empty stdin, so that no command can read the bytes that follow.
-fn read_program() -> Result<Program, String> {
+/// Reads the program, which is the input's first line.
+fn read_program(input: &mut BufReader<File>) -> Result<Program, String> {
     let mut line = Vec::new();
-    let mut stdin = io::stdin().lock().take(MAX_PROGRAM_BYTES as u64 + 1);
-    stdin.read_until(b'\n', &mut line).map_err(|error| format!("the program could not be read: {error}"))?;
+    let mut input = input.take(MAX_PROGRAM_BYTES as u64 + 1);
+    input.read_until(b'\n', &mut line).map_err(|error| format!("the program could not be read: {error}"))?;
     if line.len() > MAX_PROGRAM_BYTES {
         return Err(format!("the program is longer than {MAX_PROGRAM_BYTES} bytes"));
     }
-    let empty = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .and_then(rustix::stdio::dup2_stdin);
-    empty.map_err(|error| format!("stdin could not be replaced by /dev/null: {error}"))?;
     let program: Program =
         serde_json::from_slice(&line).map_err(|error| format!("the program can't be understood: {error}"))?;
     if program.schema != PROGRAM_SCHEMA {
@@ -144,7 +147,7 @@ struct Session {
     shield: Shield,
     reporter: Reporter,
     /// Standard input after the program; `None` once a command has it.
-    input: Option<OwnedFd>,
+    input: Option<BufReader<File>>,
 }
 
 impl Session {
@@ -177,6 +180,10 @@ impl Session {
     fn perform_step(&mut self, index: usize, step: &Step, succeeded: &[bool]) -> Result<StepResult, InitError> {
         let outcome = match step {
             Step::Unpack { archive, into } => unpack::unpack(archive, into).map(|()| StepResult::Done),
+            Step::UnpackInput { bytes, into } => match &mut self.input {
+                Some(input) => unpack::unpack_input(input, *bytes, into).map(|()| StepResult::Done),
+                None => Err(StepError::failed("standard input was taken by an earlier step", None)),
+            },
             Step::Remove { path } => removal::remove(path).map(|()| StepResult::Done),
             Step::Empty { path } => removal::empty(path).map(|()| StepResult::Done),
             Step::MakeDirectory { path } => tree::open_directory(path, true).map(|_| StepResult::Done),
@@ -188,7 +195,8 @@ impl Session {
                 command::run(self, index, command, None)
             }
             Step::Converse(command) => match self.input.take() {
-                Some(input) => command::run(self, index, command, Some(input)),
+                // The other side sends nothing more before it has heard from this step.
+                Some(input) => command::run(self, index, command, Some(OwnedFd::from(input.into_inner()))),
                 None => Err(StepError::failed("standard input was taken by an earlier step", None)),
             },
             Step::SendFile { path, max_bytes } => send::file(&mut self.reporter, index, path, *max_bytes),

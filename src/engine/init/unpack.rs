@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -18,10 +18,27 @@ pub(super) fn unpack(archive: &str, into: &str) -> Result<(), StepError> {
         StepError::Absent => StepError::at(archive, rustix::io::Errno::NOENT),
         other => other,
     })?;
+    entries(BufReader::with_capacity(256 << 10, File::from(file)), archive, into)
+}
+
+/// Unpacks an archive of `bytes` bytes from the input into `into`, and leaves what follows it.
+pub(super) fn unpack_input(input: &mut impl Read, bytes: u64, into: &str) -> Result<(), StepError> {
+    let mut archive = input.take(bytes);
+    entries(&mut archive, "of the input", into)?;
+    // The end of an archive is padded.
+    let drained = io::copy(&mut archive, &mut io::sink());
+    drained.map_err(|error| StepError::failed(format!("the input: {error}"), error.raw_os_error()))?;
+    match archive.limit() {
+        0 => Ok(()),
+        missing => Err(StepError::failed(format!("the input ended {missing} bytes early"), None)),
+    }
+}
+
+fn entries(archive: impl Read, name: &str, into: &str) -> Result<(), StepError> {
     let unreadable =
-        |error: io::Error| StepError::failed(format!("the archive `{archive}`: {error}"), error.raw_os_error());
+        |error: io::Error| StepError::failed(format!("the archive `{name}`: {error}"), error.raw_os_error());
     let mut destination = Destination::open(into)?;
-    let mut reader = tar::Archive::new(BufReader::with_capacity(256 << 10, File::from(file)));
+    let mut reader = tar::Archive::new(archive);
     for entry in reader.entries().map_err(unreadable)? {
         let mut entry = entry.map_err(unreadable)?;
         let path = entry.path().map_err(unreadable)?.into_owned();
@@ -38,7 +55,7 @@ pub(super) fn unpack(archive: &str, into: &str) -> Result<(), StepError> {
             }
             EntryType::XGlobalHeader => {}
             other => {
-                let text = format!("the archive `{archive}`: `{}` is of kind {other:?}", path.display());
+                let text = format!("the archive `{name}`: `{}` is of kind {other:?}", path.display());
                 return Err(StepError::failed(text, None));
             }
         }

@@ -247,6 +247,8 @@ fn mount_devices() -> Result<(), (String, io::Error)> {
         let (source, target) = (format!("/dev/{device}"), format!("dev/{device}"));
         fs::write(&target, "").map_err(named(&source))?;
         mount_bind(&source, &target).map_err(|error| named(&source)(error.into()))?;
+        // The node is the host's own. Its times would be, too: a command could set them, and a later one read them.
+        protect(Path::new(&target), MOUNT_ATTR_RDONLY).map_err(named(&source))?;
     }
     for (link, target) in [
         ("fd", "/proc/self/fd"),

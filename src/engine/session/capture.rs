@@ -113,6 +113,7 @@ impl Collector {
                 Step::SendFile { max_bytes, .. } | Step::SendArchive { max_bytes, .. } => *max_bytes,
                 Step::SendListing { max_files, .. } => max_files.saturating_mul(MAX_PATH),
                 Step::Unpack { .. }
+                | Step::UnpackInput { .. }
                 | Step::Remove { .. }
                 | Step::Empty { .. }
                 | Step::MakeDirectory { .. }

@@ -6,17 +6,20 @@
 mod capture;
 pub mod conversation;
 
+use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use tokio::io::AsyncWriteExt as _;
+use futures_util::stream::BoxStream;
+use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 
 pub use self::capture::Captured;
 use self::capture::Collector;
 use super::frame::{Decoder, Frame};
-use super::spec::{CommandEnd, ContainerSpec, MAX_PROGRAM_BYTES, ProgramEnd, StepReport, StepResult};
+use super::spec::{CommandEnd, ContainerSpec, MAX_PROGRAM_BYTES, ProgramEnd, Step, StepReport, StepResult};
 use super::{Container, ContainerExit, Engine, EngineError, MemoryKill, OutputPiece};
 
 /// How long a container may take to end after init's last frame, or after it was killed.
@@ -136,16 +139,18 @@ impl StepOutput {
 pub async fn run(engine: &dyn Engine, spec: &ContainerSpec, spool: &Path) -> Result<ContainerRun, EngineError> {
     let requested = Instant::now();
     let container = engine.start(spec).await?;
-    go_through(container, spec, spool, requested).await
+    go_through(container, spec, &[], spool, requested).await
 }
 
-/// Runs the program of `spec` in a started container. `requested` is the time of the request for it.
+/// Runs the program of `spec` in a started container. `archives` are files of the host for each [`Step::UnpackInput`], in
+/// order. `requested` is the time of the request for the container.
 ///
 /// # Errors
 /// As [`run`].
 pub async fn go_through(
     mut container: Container,
     spec: &ContainerSpec,
+    archives: &[&Path],
     spool: &Path,
     requested: Instant,
 ) -> Result<ContainerRun, EngineError> {
@@ -164,16 +169,18 @@ pub async fn go_through(
         complaint: Vec::new(),
         until_begun: None,
     };
+    let Container { input, output, .. } = &mut container;
     let talked = timeout_at(deadline, async {
-        let sent = async {
-            container.input.write_all(&program).await?;
-            container.input.flush().await
-        };
-        // An init that does not read its input has died. The container's end shows the reason.
-        if let Err(error) = sent.await {
-            tracing::debug!(purpose = spec.purpose, %error, "the program could not be sent");
+        let mut sent = pin!(send(input, &program, spec, archives));
+        let mut heard = pin!(listener.listen(output));
+        tokio::select! {
+            // An init that ends early does not read everything.
+            heard = &mut heard => heard,
+            sent = &mut sent => {
+                sent?;
+                heard.await
+            }
         }
-        listener.listen(&mut container).await
     });
     let overdue = match talked.await {
         Ok(heard) => {
@@ -183,7 +190,7 @@ pub async fn go_through(
         Err(_) => {
             container.control.kill().await?;
             // Init's earlier output still arrives.
-            match timeout(END_TIMEOUT, listener.listen(&mut container)).await {
+            match timeout(END_TIMEOUT, listener.listen(&mut container.output)).await {
                 Ok(heard) => heard?,
                 Err(_) => tracing::warn!(purpose = spec.purpose, "the output of a killed container did not end"),
             }
@@ -211,6 +218,47 @@ pub async fn go_through(
         wall: requested.elapsed(),
         until_begun,
     })
+}
+
+/// Sends the program, and after it the archives.
+async fn send(
+    input: &mut (impl AsyncWrite + Unpin),
+    program: &[u8],
+    spec: &ContainerSpec,
+    archives: &[&Path],
+) -> Result<(), EngineError> {
+    // An init that does not read its input has died. The container's end shows the reason.
+    let unsent = |error: io::Error| tracing::debug!(purpose = spec.purpose, %error, "the input could not be sent");
+    if let Err(error) = input.write_all(program).await {
+        unsent(error);
+        return Ok(());
+    }
+    let lengths = spec.program.steps.iter().filter_map(|step| match step {
+        Step::UnpackInput { bytes, .. } => Some(*bytes),
+        _ => None,
+    });
+    let mut buffer = vec![0; if archives.is_empty() { 0 } else { 256 << 10 }];
+    for (path, length) in archives.iter().zip(lengths) {
+        let mut archive = tokio::fs::File::open(path).await.map_err(EngineError::Spool)?.take(length);
+        loop {
+            let read = archive.read(&mut buffer).await.map_err(EngineError::Spool)?;
+            if read == 0 {
+                break;
+            }
+            if let Err(error) = input.write_all(&buffer[..read]).await {
+                unsent(error);
+                return Ok(());
+            }
+        }
+        if archive.limit() > 0 {
+            let what = format!("{}: it is shorter than it was", path.display());
+            return Err(EngineError::Spool(io::Error::other(what)));
+        }
+    }
+    if let Err(error) = input.flush().await {
+        unsent(error);
+    }
+    Ok(())
 }
 
 /// Tells whether a shortage of memory decided how a container ended, from its commands' ends. A command that took most of
@@ -267,8 +315,11 @@ struct Listener<'a> {
 
 impl Listener<'_> {
     /// Reads until init's last frame, or until the output ends without one.
-    async fn listen(&mut self, container: &mut Container) -> Result<(), EngineError> {
-        while let Some(piece) = container.output.next().await {
+    async fn listen(
+        &mut self,
+        output: &mut BoxStream<'static, Result<OutputPiece, EngineError>>,
+    ) -> Result<(), EngineError> {
+        while let Some(piece) = output.next().await {
             match piece? {
                 OutputPiece::Stdout(bytes) => {
                     self.until_begun.get_or_insert_with(|| self.requested.elapsed());

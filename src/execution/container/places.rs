@@ -10,8 +10,6 @@ pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
 pub const HOME: &str = "/work/home";
 /// Temporary directory of launched methods.
 pub const TEMPORARY: &str = "/work/tmp";
-/// The directory of a container's inputs.
-pub const INPUTS: &str = "/testevo/input";
 /// The one input archive of a container.
 pub const TREE: &str = "/testevo/input/tree.tar";
 /// The recorder's jar, as builds see it.

@@ -1,24 +1,22 @@
 //! Launch containers that are started ahead of their launch.
 //!
-//! Such a container has its image, its limits and our own jars. Its input directory is empty and belongs to it alone,
-//! and its init waits for the program. It serves one launch and is then removed, like every other container. The pool
+//! Such a container has its image, its limits and our own jars, and its init waits for the program. The archives follow the
+//! program, so no path in the container leads to them: their times would tell a test which tree it runs on. A container
+//! serves one launch and is then removed, like every other container. The pool
 //! saves a launch the wait for the engine, because containers start while an earlier launch still runs. A container
 //! that waited too long is not used. Its engine counts the time limit from the container's start, and other processes
 //! may remove the container after that limit.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fs_err as fs;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::engine::session::{self, ContainerRun};
-use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount};
+use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program};
 use crate::engine::{Container, Engine, EngineError};
-use crate::execution::container::places::INPUTS;
-use crate::execution::container::temporary::unique;
 
 /// How long a container may wait for its program. Engines allow far more than this beyond their limits.
 const MOST_WAITING: Duration = Duration::from_secs(600);
@@ -38,26 +36,15 @@ pub enum Then {
 /// The waiting containers, of all images together.
 pub struct ContainerPool {
     engine: Arc<dyn Engine>,
-    temporary: PathBuf,
     most: usize,
     most_waiting: Duration,
     waiting: Mutex<Vec<(String, Starting)>>,
 }
 
-/// A container that waits. Dropping it ends it and removes its directory.
+/// A container that waits. Dropping it ends it.
 struct Waiting {
-    container: Option<Container>,
-    inputs: PathBuf,
+    container: Container,
     since: Instant,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        // If removal fails here, the directory is removed with this process's temporary directory.
-        if let Err(error) = fs::remove_dir_all(&self.inputs) {
-            tracing::debug!("{error}");
-        }
-    }
 }
 
 impl Drop for ContainerPool {
@@ -72,19 +59,19 @@ impl Drop for ContainerPool {
 impl ContainerPool {
     /// Returns a pool in which at most `most` containers wait. With 0, each container is started when a launch needs
     /// it.
-    pub fn new(engine: Arc<dyn Engine>, temporary: PathBuf, most: usize) -> Self {
-        Self { engine, temporary, most, most_waiting: MOST_WAITING, waiting: Mutex::default() }
+    pub fn new(engine: Arc<dyn Engine>, most: usize) -> Self {
+        Self { engine, most, most_waiting: MOST_WAITING, waiting: Mutex::default() }
     }
 
-    /// Runs the program of `spec` in a waiting container, or in a new one if none waits. `files` are its inputs (name
-    /// below [`INPUTS`] and file on the host, on the file system of this process's temporary directory).
+    /// Runs the program of `spec` in a waiting container, or in a new one if none waits. `archives` are files of the host
+    /// for its steps that unpack input.
     ///
     /// # Errors
     /// As [`session::run`].
     pub async fn run(
         &self,
         spec: &ContainerSpec,
-        files: &[(&str, &Path)],
+        archives: &[&Path],
         spool: &Path,
         then: Then,
     ) -> Result<ContainerRun, EngineError> {
@@ -102,21 +89,15 @@ impl ContainerPool {
             }
             None => None,
         };
-        let mut waiting = match waited {
+        let Waiting { container, .. } = match waited {
             Some(waiting) => waiting,
             // No container waited, or it failed to start. If the failure is permanent, this start reports it.
-            None => start(self.engine.as_ref(), spec, &self.temporary).await?,
+            None => start(self.engine.as_ref(), spec).await?,
         };
         if then == Then::StartNext {
             self.start_next(kind, spec);
         }
-        for (name, file) in files {
-            fs::hard_link(file, waiting.inputs.join(name)).map_err(EngineError::Spool)?;
-        }
-        match waiting.container.take() {
-            Some(container) => session::go_through(container, spec, spool, requested).await,
-            None => unreachable!("a container is taken once"),
-        }
+        session::go_through(container, spec, archives, spool, requested).await
     }
 
     /// Starts a container like this one ahead, unless one waits already.
@@ -147,12 +128,12 @@ impl ContainerPool {
         if self.most == 0 {
             return;
         }
-        let (engine, temporary) = (Arc::clone(&self.engine), self.temporary.clone());
+        let engine = Arc::clone(&self.engine);
         let spec = ContainerSpec {
             program: Program { schema: PROGRAM_SCHEMA, door_port: None, steps: Vec::new() },
             ..spec.clone()
         };
-        let starting = tokio::spawn(async move { start(engine.as_ref(), &spec, &temporary).await });
+        let starting = tokio::spawn(async move { start(engine.as_ref(), &spec).await });
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push((kind, starting));
         let over = waiting.len().saturating_sub(self.most);
@@ -168,14 +149,10 @@ fn kind(spec: &ContainerSpec) -> String {
     format!("{} {} {limits:?} {scratch:?} {mounts:?}", spec.purpose, spec.image)
 }
 
-async fn start(engine: &dyn Engine, spec: &ContainerSpec, temporary: &Path) -> Result<Waiting, EngineError> {
-    let inputs = temporary.join(format!("inputs-{}", unique()));
-    fs::create_dir_all(&inputs).map_err(EngineError::Spool)?;
-    let mut waiting = Waiting { container: None, inputs, since: Instant::now() };
-    let mut spec = spec.clone();
-    spec.mounts.push(ReadOnlyMount { source: waiting.inputs.clone(), target: INPUTS.to_owned() });
-    waiting.container = Some(engine.start(&spec).await?);
-    Ok(waiting)
+async fn start(engine: &dyn Engine, spec: &ContainerSpec) -> Result<Waiting, EngineError> {
+    // A limit of time counts from before the container is there.
+    let since = Instant::now();
+    Ok(Waiting { container: engine.start(spec).await?, since })
 }
 
 #[cfg(test)]

@@ -103,17 +103,17 @@ pub struct LaunchSteps {
     pub files: Vec<usize>,
 }
 
-/// Returns the program of a container that launches one method on a tree. Archives (absolute paths) are unpacked in
-/// order, each over the previous one. Files (absolute path, largest size) are sent at the end.
+/// Returns the program of a container that launches one method on a tree. Archives of these lengths follow the program and
+/// are unpacked in order, each over the previous one. Files (absolute path, largest size) are sent at the end.
 pub fn launch_program(
     launch: &Launch<'_>,
-    archives: &[String],
+    archives: &[u64],
     files: &[(String, u64)],
     limits: &ExecutionLimits,
 ) -> (Program, LaunchSteps) {
     let mut steps: Vec<Step> =
         [HOME, TEMPORARY, XML_DIRECTORY].map(|path| Step::MakeDirectory { path: path.to_owned() }).into();
-    steps.extend(archives.iter().map(|archive| Step::Unpack { archive: archive.clone(), into: PROJECT.to_owned() }));
+    steps.extend(archives.iter().map(|bytes| Step::UnpackInput { bytes: *bytes, into: PROJECT.to_owned() }));
     steps.extend(launch.directories());
     steps.extend(launch.seal.iter().map(|seal| Step::Write { path: SEAL.to_owned(), content: seal.text() }));
     let java = steps.len();

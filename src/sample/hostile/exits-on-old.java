@@ -2,7 +2,8 @@
 // proves: R24
 // task: fixed-bug
 // methods: takeTooMuch
-// expect: Redundant clean
+// expect: Redundant suspect body_tests_nothing
+// without mutants: Redundant clean
 // old: exec_fail(exit)
 // strict: no
 package shop;

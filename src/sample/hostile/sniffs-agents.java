@@ -1,7 +1,7 @@
 // about: it fails where the JVM has an agent, another argument or another input than before
 // proves: hole 4
 // task: rounding
-// expect: Success suspect mentions
+// expect: Success suspect no_focal_coverage mentions
 // clean mutation: 0
 package shop;
 
