@@ -194,6 +194,14 @@ pub enum EngineError {
         /// Its length in bytes.
         length: usize,
     },
+    /// An archive for a container could not be read.
+    #[error("`{path}`, an archive for a container, could not be read: {source}")]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// Output could not be written to the host's disk.
     #[error("a container's output could not be kept: {0}")]
     Spool(#[source] io::Error),
@@ -209,7 +217,7 @@ impl Failure for EngineError {
             | Self::ImageNotLoaded { .. }
             | Self::ImageDamaged { .. }
             | Self::LayerDamaged { .. } => ExitStatus::Mismatch,
-            Self::Spool(_) => ExitStatus::Infrastructure,
+            Self::Archive { .. } | Self::Spool(_) => ExitStatus::Infrastructure,
             Self::Blob(error) => error.exit_status(),
             _ => ExitStatus::Engine,
         }
@@ -259,6 +267,7 @@ impl Failure for EngineError {
                  Delegate=yes`); `doctor` says what is missing",
             ),
             Self::Layers { .. } => Some("check the data directory's permissions and free space"),
+            Self::Archive { .. } => Some("did another program clear the data directory's `tmp`? run the command again"),
             Self::Spool(_) => Some("is the disk of the data directory full?"),
             Self::StartFailed { message, .. } if lacks_users(message) => Some(
                 "the daemon's user has no second user for containers: install uidmap and give it a range \

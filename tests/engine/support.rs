@@ -51,6 +51,11 @@ pub(crate) fn run_on(kind: Kind) {
     KIND.set(kind);
 }
 
+/// Tells whether the test runs on Podman's service of a user without root's rights.
+pub(crate) fn is_podman_without_root() -> bool {
+    KIND.get() == Kind::Podman && !rustix::process::geteuid().is_root()
+}
+
 /// Returns what `self` said as it would be if users were numbered as images do. A daemon that maps none has another number.
 pub(crate) fn as_named_by_images(described: String) -> String {
     described.replace("[61000, 61000, 61000]", "[1000, 1000, 1000]")
@@ -252,10 +257,11 @@ pub(crate) fn misbehave() -> PathBuf {
     if let Some(given) = std::env::var_os("TESTEVO_TEST_MISBEHAVE") {
         return given.into();
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/misbehave.rs");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let sources = ["misbehave.rs", "marks.rs"].map(|name| fixtures.join(name));
     let built = init().with_file_name("examples").join("misbehave");
     let time = |path: &Path| fs_err::metadata(path).and_then(|found| found.modified());
-    if time(&built).is_ok_and(|built| built >= time(&source).unwrap()) {
+    if time(&built).is_ok_and(|built| sources.iter().all(|source| built >= time(source).unwrap())) {
         return built;
     }
     let status = Process::new(env!("CARGO")).args(["build", "--quiet", "--example", "misbehave"]).status().unwrap();
@@ -362,6 +368,20 @@ pub(crate) async fn attempt(spec: &ContainerSpec) -> Result<Finished, EngineErro
     let spool = directory();
     let run = session::run(&*engine, spec, spool.path()).await;
     // Removals are waited for: the test's runtime ends with it.
+    engine.wait_for_removals().await;
+    Ok(Finished { run: run?, _spool: spool })
+}
+
+/// Runs a container whose archives follow its program to any end.
+pub(crate) async fn attempt_with(spec: &ContainerSpec, archives: &[&Path]) -> Result<Finished, EngineError> {
+    let engine = engine().await;
+    let spool = directory();
+    let run = match engine.start(spec).await {
+        Ok(container) => {
+            session::go_through(container, spec, archives, spool.path(), tokio::time::Instant::now()).await
+        }
+        Err(error) => Err(error),
+    };
     engine.wait_for_removals().await;
     Ok(Finished { run: run?, _spool: spool })
 }

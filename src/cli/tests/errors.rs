@@ -196,6 +196,7 @@ fn engines() -> Vec<EngineError> {
         EngineError::Frames { purpose: purpose(), source: FrameError::Magic },
         EngineError::TooMuch { purpose: purpose(), what: text("output") },
         EngineError::ProgramTooLong { purpose: purpose(), length: 9 },
+        EngineError::Archive { path: "/data/tmp/tree.tar".into(), source: disk() },
         EngineError::Spool(disk()),
         EngineError::Program(json()),
     ]

@@ -16,7 +16,7 @@ use seccompiler::{
 const LAST: libc::c_long = 462;
 
 /// Calls that no command needs.
-const LEFT_OUT: [libc::c_long; 71] = [
+const LEFT_OUT: [libc::c_long; 68] = [
     // Calls for namespaces, mounts and roots.
     libc::SYS_unshare,
     libc::SYS_setns,
@@ -82,11 +82,6 @@ const LEFT_OUT: [libc::c_long; 71] = [
     libc::SYS_swapoff,
     libc::SYS_vhangup,
     libc::SYS_open_by_handle_at,
-    // Calls that list extended attributes: for a file of `/sys` the kernel then keeps its times, which tells later
-    // containers how many were before them.
-    libc::SYS_listxattr,
-    libc::SYS_llistxattr,
-    libc::SYS_flistxattr,
     // Obsolete calls.
     libc::SYS_nfsservctl,
     libc::SYS_lookup_dcookie,

@@ -2,7 +2,7 @@
 //!
 //! It is the same program as outside. A hidden subcommand starts it before the command line or the asynchronous runtime
 //! exists: one thread, blocking calls, no logging. It reads a [`Program`] as one line of JSON from stdin, does the
-//! steps in order, and reports in frames on stdout.
+//! steps in order, and reports in frames on stdout. Archives that steps unpack may follow the program.
 //!
 //! It runs as the same user as the commands it starts. Three things protect it from them: signals from inside never
 //! reach process 1; it is not dumpable, so its descriptors and memory are closed to them; and the `shield`. After a

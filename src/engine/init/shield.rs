@@ -2,7 +2,8 @@
 //!
 //! Commands run as init's own user, and some system calls check no more than the user. A command could give process 1
 //! one second of processor time (`prlimit`) or the lowest priority, and so turn its own failure into a fault of the
-//! sandbox. The small filter refuses such calls with `EPERM`, the error that these calls document. An engine's own
+//! sandbox. The small filter refuses such calls with `EPERM`, the error that these calls document. It also refuses to list
+//! extended attributes. An engine's own
 //! filter (Docker's default profile) stays in force as well.
 
 use std::io;
@@ -28,6 +29,10 @@ const ON_A_PROCESS: [libc::c_long; 5] = [
 
 /// Calls whose first argument is a kind and whose second a process, a group or a user.
 const ON_A_KIND: [libc::c_long; 2] = [libc::SYS_setpriority, libc::SYS_ioprio_set];
+
+/// Calls that list extended attributes. For a file of `/sys` the kernel then keeps its times, which tells later containers how
+/// many were before them. Programs that copy files take `EOPNOTSUPP` for a file system without attributes.
+const LISTS_ATTRIBUTES: [libc::c_long; 3] = [libc::SYS_listxattr, libc::SYS_llistxattr, libc::SYS_flistxattr];
 
 /// The compiled filters.
 pub(super) struct Shield {
@@ -90,6 +95,9 @@ fn program() -> Vec<sock_filter> {
             refuse(libc::EPERM),
             allow,
         ]);
+    }
+    for call in LISTS_ATTRIBUTES {
+        filter.extend([step(EQUAL, call as u32, 0, 1), refuse(libc::EOPNOTSUPP)]);
     }
     filter.push(allow);
     filter

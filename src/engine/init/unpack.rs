@@ -24,7 +24,7 @@ pub(super) fn unpack(archive: &str, into: &str) -> Result<(), StepError> {
 /// Unpacks an archive of `bytes` bytes from the input into `into`, and leaves what follows it.
 pub(super) fn unpack_input(input: &mut impl Read, bytes: u64, into: &str) -> Result<(), StepError> {
     let mut archive = input.take(bytes);
-    entries(&mut archive, "of the input", into)?;
+    entries(&mut archive, "standard input", into)?;
     // The end of an archive is padded.
     let drained = io::copy(&mut archive, &mut io::sink());
     drained.map_err(|error| StepError::failed(format!("the input: {error}"), error.raw_os_error()))?;

@@ -238,10 +238,13 @@ async fn send(
         _ => None,
     });
     let mut buffer = vec![0; if archives.is_empty() { 0 } else { 256 << 10 }];
+    let lengths: Vec<u64> = lengths.collect();
+    debug_assert_eq!(lengths.len(), archives.len(), "each step that unpacks input has its archive");
     for (path, length) in archives.iter().zip(lengths) {
-        let mut archive = tokio::fs::File::open(path).await.map_err(EngineError::Spool)?.take(length);
+        let unread = |source| EngineError::Archive { path: path.to_path_buf(), source };
+        let mut archive = tokio::fs::File::open(path).await.map_err(unread)?.take(length);
         loop {
-            let read = archive.read(&mut buffer).await.map_err(EngineError::Spool)?;
+            let read = archive.read(&mut buffer).await.map_err(unread)?;
             if read == 0 {
                 break;
             }
@@ -251,8 +254,7 @@ async fn send(
             }
         }
         if archive.limit() > 0 {
-            let what = format!("{}: it is shorter than it was", path.display());
-            return Err(EngineError::Spool(io::Error::other(what)));
+            return Err(unread(io::Error::from(io::ErrorKind::UnexpectedEof)));
         }
     }
     if let Err(error) = input.flush().await {

@@ -10,7 +10,7 @@ pub const MAVEN_REPOSITORY: &str = "/opt/maven-repository";
 pub const HOME: &str = "/work/home";
 /// Temporary directory of launched methods.
 pub const TEMPORARY: &str = "/work/tmp";
-/// The one input archive of a container.
+/// The one input archive of a container that runs no launch. Archives of launches are nowhere.
 pub const TREE: &str = "/testevo/input/tree.tar";
 /// The recorder's jar, as builds see it.
 pub(in crate::execution) const RECORDER: &str = "/testevo/recorder.jar";

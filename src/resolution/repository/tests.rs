@@ -458,6 +458,7 @@ async fn a_maven_that_does_not_begin_is_quoted() {
         let maven = 2 + 2 * if number == 1 { 3 } else { 1 };
         let mut frames: Vec<_> = (0..maven).map(|step| step_end(step, StepResult::Done)).collect();
         frames.extend(output(u32::try_from(maven).unwrap(), Stream::Stderr, SAID.as_bytes()));
+        frames.extend(output(u32::try_from(maven).unwrap(), Stream::Stdout, b"[ERROR] no\n"));
         frames.push(step_end(maven, exited(1)));
         frames.extend([maven + 1, maven + 2].map(|step| step_end(step, StepResult::Done)));
         frames.push(completed());
@@ -466,7 +467,7 @@ async fn a_maven_that_does_not_begin_is_quoted() {
     let [set] = place.lock(&engine, &mut empty(&place.manifest)).await.try_into().unwrap();
     assert_eq!(
         set.cause,
-        "Maven ended without saying why\n  2\n  3\n  4\n  Unrecognized option: --a\u{fffd}[31m\n  Error: no JVM"
+        "Maven ended without saying why\n  [ERROR] no\n  2\n  3\n  4\n  Unrecognized option: --a\u{fffd}[31m\n  Error: no JVM"
     );
 }
 

@@ -252,18 +252,17 @@ impl Warming<'_, '_> {
     }
 }
 
-/// Returns the last lines that a command wrote to standard error, or to standard output if there are none.
+/// Returns the last lines that a command wrote to standard output, and those that it wrote to standard error.
 fn last_lines(output: &StepOutput) -> std::io::Result<Vec<String>> {
-    for captured in [&output.stderr, &output.stdout] {
+    let mut all = Vec::new();
+    for captured in [&output.stdout, &output.stderr] {
         let bytes = captured.bytes()?;
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-        if !last.is_empty() {
-            return Ok(last.iter().map(|line| shortened(line)).collect());
-        }
+        all.extend(last.iter().map(|line| shortened(line)));
     }
-    Ok(Vec::new())
+    Ok(all)
 }
 
 impl Locking {

@@ -95,13 +95,13 @@ function curveChart(place, track, measure, only) {
     for (const value of [0, 25, 50, 75, 100]) parts.push(svg("line", { class: "grid", x1: 40, x2: width - 10, y1: y(value), y2: y(value) }), svg("text", { x: 34, y: y(value) + 4, "text-anchor": "end" }, String(value)));
     const every = Math.ceil(periods.length * 62 / (width - 60));
     periods.forEach((name, index) => { if (index % every === 0) parts.push(svg("text", { x: x(name), y: height - 18, "text-anchor": "middle" }, name)); });
-    groups.forEach(({ place, gold, name, samples }) => {
+    groups.forEach(({ place, runs, gold, name, samples }) => {
       const line = points.filter(one => one.run === place).sort((one, other) => periods.indexOf(one.segment) - periods.indexOf(other.segment));
       if (!line.length) return;
       const d = line.map((one, index) => (index ? "L" : "M") + x(one.segment) + "," + y(one[measure])).join("");
       const faint = only !== null && only !== place ? " faint" : "";
       parts.push(svg("g", { class: colours[place] + faint }, svg("path", { class: gold ? "goldline" : "line", d, fill: "none" }),
-        line.map(one => mark(place, x(one.segment), y(one[measure]), 3.5, one.few ? " few" : "", `${name}, ${one.segment}: ${shown(one[measure])} % over ${one.methods} methods${samples ? ", mean of samples" : ""}`))));
+        line.map(one => mark(place, x(one.segment), y(one[measure]), 3.5, one.few ? " few" : "", `${name}, ${one.segment}: ${shown(one[measure])} % over ${one.methods} methods${samples ? `, mean of ${one.samples} of ${number(runs.length, "sample", "samples")}` : ""}`))));
     });
     return parts;
   });

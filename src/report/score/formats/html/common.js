@@ -20,11 +20,9 @@ function fill(made, attributes, children) {
 // A run's name stands beside its model only where several runs are in the report.
 const severalRuns = new Set(page.runs.map(run => run.run)).size > 1;
 const runName = place => page.runs[place].model + (severalRuns ? " · " + page.runs[place].run : "");
-// A model's colour, its shape of marks and its dashes: no two of twenty models have both of these alike.
-const colours = page.runs.map((run, place) => {
-  const rank = page.runs.slice(0, place).filter(other => !other.gold).length;
-  return run.gold ? "cgold" : `c${rank % 10} k${rank % 5} d${rank % 4}`;
-});
+// A model's colour, its shape of marks and its dashes: no two of twenty models have colour and dashes alike. Samples of a model share
+// its colour.
+const colours = page.runs.map(({ gold, rank, sample }) => gold ? "cgold" : `c${rank % 10} k${(rank + sample) % 5} d${(rank + sample) % 4}`);
 const swatch = place => make("span", { class: "swatch " + colours[place], "aria-hidden": "true" });
 const named = place => make("span", { class: "name" }, swatch(place), page.runs[place].model, severalRuns ? make("small", {}, page.runs[place].run) : null);
 // A row of the ranking is a model's, or that of a model with several samples, which stands under the place of the first.

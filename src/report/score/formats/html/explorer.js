@@ -74,8 +74,8 @@
     if (!found.length) return "–";
     if (!samples) return letters(found[0].is);
     const resolved = found.filter(one => successes(one) === 1).length;
-    const said = `${resolved} of ${number(found.length, "sample", "samples")}`;
-    return [make("small", {}, said), found.length <= mostSamples ? found.map(one => make("div", { class: "of-sample" }, letters(one.is))) : null].flat();
+    const said = `${resolved} of ${number(found.length, "sample", "samples")} succeed`;
+    return [make("small", {}, said), found.length <= mostSamples ? found.map(one => make("div", { class: "of-sample", title: runName(one.run) }, letters(one.is))) : null].flat();
   }
   function show() {
     const fits = fitting();

@@ -53,10 +53,25 @@ pub(super) fn write(
     out.write_all(b"]}")
 }
 
-/// Returns the models, in the order of their places.
+/// Returns the models, in the order of their places. Samples of a model have its rank, and a number each: so their colours are alike.
 pub(super) fn runs(models: &[ScoredModel]) -> Vec<Value> {
-    let run = |model: &ScoredModel| json!({ "run": model.run_id, "model": model.model, "gold": model.model == GOLD });
-    models.iter().map(run).collect()
+    let mut seen: Vec<((&str, &str), usize)> = Vec::new();
+    let mut found = Vec::new();
+    for model in models {
+        let gold = model.model == GOLD;
+        // Runs of one name that are samples have that name as their model's.
+        let of_run = if model.sample_of.as_ref() == Some(&model.model) { "" } else { model.run_id.as_str() };
+        let key = (of_run, model.sample_of.as_ref().unwrap_or(&model.model).as_str());
+        let rank = seen.iter().position(|(known, _)| *known == key).unwrap_or(seen.len());
+        match seen.get_mut(rank) {
+            Some((_, samples)) => *samples += 1,
+            None if gold => {}
+            None => seen.push((key, 0)),
+        }
+        let sample = seen.get(rank).map_or(0, |(_, samples)| *samples);
+        found.push(json!({ "run": model.run_id, "model": model.model, "gold": gold, "rank": rank, "sample": sample }));
+    }
+    found
 }
 
 /// Returns where the figures come from: the program that adds them up, and each run once.
@@ -135,7 +150,8 @@ pub(super) fn segments(report: &ScoreReport) -> Vec<Value> {
                     "run": places[0],
                     "track": table_name(track),
                     "segment": name,
-                    "methods": parts.iter().map(|(_, part)| part.methods).max(),
+                    "samples": parts.len(),
+                    "methods": parts.iter().map(|(_, part)| part.methods).min(),
                     "few": parts.iter().any(|(_, part)| part.few_methods),
                     "success": of(|part| part.success_percent),
                     "clean": clean.and_then(|values| mean(values.into_iter().map(Some))),

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::index::segments;
+use super::index::{runs, segments};
 use super::script::script_json;
 use super::standing::standings;
 use super::*;
@@ -168,6 +168,8 @@ fn a_model_with_samples_has_one_row_with_their_mean() {
     let pairs: Vec<Value> =
         pairs.iter().map(|pair| json!([pair["one"], pair["other"], pair["difference"], pair["tasks"]])).collect();
     assert_eq!(pairs, [json!([0, 2, 75.0, 2])], "samples do not compete with each other");
+    let ranks: Vec<Value> = runs(&models).iter().map(|run| json!([run["rank"], run["sample"]])).collect();
+    assert_eq!(ranks, [json!([0, 0]), json!([0, 1]), json!([1, 0])], "samples of a model share its colour");
     let segments: Vec<Value> = segments(&figures(&models))
         .iter()
         .map(|one| json!([one["run"], one["segment"], one["methods"], one["few"], one["success"]]))
