@@ -4,6 +4,7 @@ use std::path::Path;
 
 use testevo_sandbox::engine::session::RunEnd;
 use testevo_sandbox::engine::spec::{ContainerSpec, ProgramEnd, Step, StepResult};
+use testevo_sandbox::execution::container::places::PROJECT;
 
 use super::support::*;
 
@@ -182,7 +183,7 @@ async fn long_streams_go_to_files_unchanged() {
 }
 
 fn unpack_input(bytes: u64) -> Step {
-    Step::UnpackInput { bytes, into: "/work/project".into() }
+    Step::UnpackInput { bytes, into: PROJECT.into() }
 }
 
 /// Both are larger than a pipe, and both are padded. A command between them gets nothing of the second.
@@ -200,13 +201,14 @@ async fn archives_follow_the_program() {
         lengths.push(bytes.len() as u64);
     }
     let image = loaded_image(&*engine().await).await;
+    let same = format!("{PROJECT}/same");
     let steps = vec![
         unpack_input(lengths[0]),
-        step(&["cat", "/work/project/same"]),
+        step(&["cat", &same]),
         step(&["cat", "/proc/self/fd/0"]),
         unpack_input(lengths[1]),
-        step(&["cat", "/work/project/same"]),
-        Step::SendFile { path: "/work/project/large-1".into(), max_bytes: MIB },
+        step(&["cat", &same]),
+        Step::SendFile { path: format!("{PROJECT}/large-1"), max_bytes: MIB },
     ];
     let run = attempt_with(&spec(image, steps), &paths.each_ref().map(|path| path.as_path())).await.unwrap();
     run.assert_completed();
