@@ -1,5 +1,5 @@
 // What stands for itself in charts and lists: a model, or all samples of a model, under the place of the first.
-const groups = page.groups.map(({ runs, model, of_run }) => ({ place: runs[0], runs, samples: known(model), gold: page.runs[runs[0]].gold, name: known(model) ? model + (severalRuns && of_run ? " · " + of_run : "") : runName(runs[0]) }));
+const groups = page.groups.map(({ runs, model, of_run }) => ({ place: runs[0], runs, samples: known(model), gold: page.runs[runs[0]].gold, name: rowName({ run: runs[0], samples: known(model), model, of_run }) }));
 // Charts as inline SVG, drawn in the width that there is, and again when it changes.
 const space = document.getElementById("empty").namespaceURI;
 const svg = (name, attributes, ...children) => fill(document.createElementNS(space, name), attributes, children);
