@@ -34,6 +34,8 @@ fn walk(browser: &mut Browser) -> Vec<String> {
     let names: Vec<String> = serde_json::from_value(browser.evaluate("reached().map(called)")).unwrap();
     for (place, name) in names.iter().enumerate() {
         browser.press("Tab");
+        // The page may still move below the focus while charts are drawn, as once seen under load.
+        browser.until("focused().seen");
         let expected = json!({ "place": place, "name": name, "seen": true });
         assert_eq!(browser.evaluate("focused()"), expected, "{names:?}");
     }
@@ -47,7 +49,7 @@ fn press_until(browser: &mut Browser, key: &str, name: &str) {
         browser.press(key);
         let focused = browser.evaluate("focused()");
         if focused["name"] == name {
-            assert_eq!(focused["seen"], true, "{focused}");
+            browser.until("focused().seen");
             return;
         }
     }
