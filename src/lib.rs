@@ -11,10 +11,12 @@
 //! 6. [`execution`] — runs in containers and their records; [`outcome`] — the meaning of an execution;
 //! 7. [`metrics`] — figures from outcomes; [`report`] — reports of whole runs;
 //! 8. [`application`] — the work of each command; [`cli`] — arguments and output; [`doctor`] — checks of this machine;
-//!    [`sample`] — the project of `demo` and of tests.
+//!    [`sample`] — the projects of `demo`, `selftest` and tests;
+//! 9. [`bundle`] — what scoring or agents need of tasks, in one place; [`agent`] — workspaces and predictions of agents;
+//!    [`audit`] — the search for developers' tests in them; [`cluster`] — shards on Slurm.
 //!
 //! Below all of them: [`data_dir`], [`settings`], [`error`] (exit codes and hints), [`event`], [`output`], [`host`],
-//! [`umask`], `member` (names in tar archives), [`digest`] and [`canonical_json`]. Above them, [`garbage`] finds unused bytes.
+//! [`thread`], [`umask`], `member` (names in tar archives), [`digest`] and [`canonical_json`]. Above them, [`garbage`] finds unused bytes.
 
 pub mod agent;
 pub mod application;

@@ -1,6 +1,6 @@
 //! `crosscheck`: compares focal coverage and mutants of the developers' tests on new code. One side is `score`'s; the
-//! other is from Maven with JaCoCo and from Universal Mutator's own command. Hidden: for `docs/scoring.md` and for its
-//! reviewers.
+//! other is from Maven with JaCoCo and from Universal Mutator's own command. Its figures are for
+//! `docs/scoring.md` and its reviewers.
 
 mod inspector;
 

@@ -1,6 +1,6 @@
 //! `measure`: compares the times of cells on the same tasks. The ways are the paper's literal harness, the reference
-//! path, the direct path without and with containers started ahead, and the floor. Hidden: for `docs/performance.md`
-//! and for its reviewers.
+//! path, the direct path without and with containers started ahead, and the floor. Its figures are for
+//! `docs/performance.md` and its reviewers.
 
 mod clock;
 mod comparison;

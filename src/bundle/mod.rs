@@ -246,7 +246,7 @@ impl Failure for BundleError {
                 "name another `--data-dir`, or run `bundle import --replace` to take the bundle's image"
             }
             Self::Run { .. } => "name finished runs of the bundle's tasks; `runs list` shows what there is",
-            Self::OtherRun { .. } => "remove that run with `runs remove`, or import into another `--data-dir`",
+            Self::OtherRun { .. } => "remove that run with `runs rm`, or import into another `--data-dir`",
             Self::NoSpace { .. } => "make space, or name another directory; `store gc` removes unused blobs",
             Self::Signing(_) => "check that OpenSSH 8.2 or later is installed and that the key can be used",
             Self::Git { .. } => "check the repository with `git fsck`, the permissions and the free space",

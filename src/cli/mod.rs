@@ -95,7 +95,7 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Do the whole job on a sample repository and explain it
     Demo(demo::DemoArguments),
-    /// Score hostile submissions for the sample repository, and see whether each comes to its verdict
+    /// Score hostile submissions for two sample repositories, and see whether each comes to its verdict
     Selftest(selftest::SelftestArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),

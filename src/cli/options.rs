@@ -73,7 +73,7 @@ pub struct GlobalArguments {
         )
     )]
     jobs: Option<NonZeroUsize>,
-    /// Where everything is kept [default: $XDG_DATA_HOME/testevo-sandbox]
+    /// Where everything is kept [default: testevo-sandbox in $XDG_DATA_HOME, or in ~/.local/share if that is not set]
     #[arg(long, global = true, value_name = "DIRECTORY", env = "TESTEVO_SANDBOX_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
     /// The most that the data directory may take; commands make room, or do not begin [default: what its disk has free]

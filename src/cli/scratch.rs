@@ -18,7 +18,7 @@ pub(super) struct ScratchArguments {
     /// data directory that many machines share
     #[arg(long, value_name = "DIR", env = "TESTEVO_SANDBOX_SCRATCH", hide_env_values = true)]
     scratch: Option<PathBuf>,
-    /// The most that the scratch may take; what is more goes when a command begins that is alone there
+    /// The most that the scratch may take; a command that begins with nobody else there removes what exceeds it
     #[arg(
         long,
         value_name = "GIB",

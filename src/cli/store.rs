@@ -37,8 +37,8 @@ enum StoreCommand {
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
         format: OutputFormat,
     },
-    /// Remove blobs that no lock, image or run names any more; with --dry-run only say which. With --max-disk remove also
-    /// what was used longest ago and is made again when needed, until the data directory takes no more than that
+    /// Remove blobs that no record names, and prepared revisions and class archives that nobody used lately; with --dry-run
+    /// only say which. With --max-disk remove more, longest unused first, until the data directory takes no more than that
     Gc {
         /// Keep what is younger: a command that runs may be about to name it
         #[arg(long, value_name = "HOURS", default_value_t = 24)]

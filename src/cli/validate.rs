@@ -261,7 +261,7 @@ fn details(summary: &ValidationSummary) -> Vec<String> {
     }
     let counts = &summary.discriminating;
     lines.push(format!(
-        "{} of {} reproduced; of {} for generation {} discriminate, {} do not, {} can't be told",
+        "{} of {} reproduced. Of {} for generation {} fail on old code, {} pass there, {} can't be told",
         summary.reproduced,
         counted(summary.tasks, "task", "tasks"),
         counted(counts.methods, "method", "methods"),

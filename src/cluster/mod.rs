@@ -223,7 +223,7 @@ impl Failure for ClusterError {
             Self::Gone(_) => GONE_HINT,
             Self::Cancelled { .. } => "the same command submits again what is unfinished",
             Self::Other { .. } => "name another run with `--run-id`, or none",
-            Self::OtherShard { .. } => "name another run with `--run-id`, or remove that one with `runs remove`",
+            Self::OtherShard { .. } => "name another run with `--run-id`, or remove that one with `runs rm`",
             Self::NotSubmitted { .. } => "`testevo-sandbox runs list` shows what there is",
             Self::Malformed { .. } => "remove its directory; the shards' runs are not touched by that",
             Self::Io(_) => "check the data directory's permissions and free space",

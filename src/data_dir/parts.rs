@@ -109,7 +109,7 @@ pub const PARTS: [Part; 28] = [
     part(
         "images/loaded",
         "images in engines",
-        "`lock`, `build-images`, `validate`, `score`",
+        "`lock`, `build-images`, `validate`, `score`, `workspace`, `images load`, `export harbor`",
         AGAIN,
         Sweep::Files,
         NamedBlobs::LoadedImages,

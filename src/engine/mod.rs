@@ -1,9 +1,9 @@
 //! Runs one sealed container at a time: its specification, the engines that start it, and the init inside it.
 //!
 //! An engine takes a [`ContainerSpec`] and returns a running [`Container`] in one call. No command is started in the
-//! container later, and no file is copied in or out. Inputs are read-only mounts and the program on stdin. Scratch is
-//! memory. Results are the frames that [`init`] sends. Callers use [`session::run`], which holds the whole
-//! conversation.
+//! container later, and no file is copied in or out. Inputs are read-only mounts; stdin brings the program and the
+//! archives that it unpacks. Scratch is memory. Results are the frames that [`init`] sends. Callers use
+//! [`session::run`], or [`session::conversation`] for a dialogue.
 
 mod cgroup;
 pub mod docker;

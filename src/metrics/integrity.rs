@@ -16,7 +16,7 @@ pub enum Integrity {
     Clean,
     /// A check found signs of a test that does not test.
     Suspect,
-    /// The submission was tampered with.
+    /// A check proves that the submission tampers with its scoring.
     Tampered,
 }
 
@@ -48,7 +48,7 @@ pub enum Reason {
     LooksAtBytes,
     /// It fails on old code, and passes where focal methods have old code's bodies.
     SurvivesOldBodies,
-    /// With an empty body it passes, covers as much and kills as many mutants.
+    /// With an empty body it passes, covers as much, and kills every mutant that it kills with its own body.
     BodyTestsNothing,
     /// It passes and covers no line of its focal methods, or fails under the coverage agent.
     NoFocalCoverage,
@@ -121,7 +121,7 @@ impl Reason {
 pub struct Found {
     /// Findings that count.
     pub reasons: BTreeSet<Reason>,
-    /// Findings that do not count, because the developers' test of the same task has them as well.
+    /// Findings that do not count, because the developers' test of that method has them as well.
     pub off: BTreeSet<Reason>,
 }
 

@@ -1,6 +1,6 @@
 //! Outcomes: the meaning of an execution, as a closed set. Source: protocol §3.
 //!
-//! Everything here is a pure function of facts: launcher events, exit facts, compiler diagnostics. A test's printed
+//! Everything here is a pure function of facts: the runner's events, exit facts, compiler diagnostics. A test's printed
 //! text has no effect.
 
 use std::fmt;

@@ -24,7 +24,8 @@ pub struct SlurmSettings {
     pub time: Option<String>,
     /// As `sbatch --mem`, such as `16G`.
     pub memory: Option<String>,
-    /// As `sbatch --cpus-per-task`. A shard executes as many jobs at once.
+    /// As `sbatch --cpus-per-task`. Without `--jobs`, a shard executes as many jobs at once, but only one for each 4 GiB of
+    /// its memory.
     pub cpus: Option<NonZeroU32>,
     /// As `--scratch` of each shard; the shell of the node replaces variables such as `$TMPDIR`.
     pub scratch: Option<String>,

@@ -1,5 +1,4 @@
-//! Extracts the target test file's new bytes from a submission and the starting tree. Source: security §2f, protocol
-//! §3.
+//! Extracts the target test file's new bytes from a submission and the starting tree. Source: protocol §3.
 //!
 //! Only the target file counts. All other files of a patch are dropped and listed. A hunk applies exactly at its stated
 //! lines or not at all. Only line ends are adapted, if a whole patch has the other kind.

@@ -83,7 +83,8 @@ impl fmt::Display for Shard {
 pub struct Costs {
     /// [`COSTS_SCHEMA`].
     pub schema: u32,
-    /// Wall time of the task's executions in milliseconds.
+    /// A job's time for each task, in milliseconds: its executions' wall time, scaled up so that all tasks add up to the time
+    /// of the run's jobs, if that is more.
     pub milliseconds: BTreeMap<TaskId, u64>,
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use testevo_sandbox::engine::session::RunEnd;
-use testevo_sandbox::engine::spec::{ContainerSpec, ProgramEnd, Step, StepResult};
+use testevo_sandbox::engine::spec::{Command, ContainerSpec, ProgramEnd, Step, StepResult};
 use testevo_sandbox::execution::container::places::PROJECT;
 
 use super::support::*;
@@ -221,7 +221,7 @@ async fn archives_that_end_early_or_do_not_fit_have_their_cause() {
     let path = directory.path().join("0.tar");
     let device = archive(|tar| {
         entry(tar, "device", tar::EntryType::Char, 0o644, b"");
-        entry(tar, "never-read", tar::EntryType::Regular, 0o644, &vec![7; 8 << 20]);
+        entry(tar, "unwanted", tar::EntryType::Regular, 0o644, &vec![7; 8 << 20]);
     });
     fs_err::write(&path, &device).unwrap();
     let image = loaded_image(&*engine().await).await;
@@ -229,6 +229,10 @@ async fn archives_that_end_early_or_do_not_fit_have_their_cause() {
     assert!(matches!(run.run.end, RunEnd::Program(ProgramEnd::Stopped { step: 0 })), "{:?}", run.run.end);
     let StepResult::Failed { error, .. } = run.result(0) else { panic!("{:?}", run.result(0)) };
     assert!(error.contains("`device` is of kind Char"), "{error}");
+    let required = Command { required: true, ..command(&["exit", "3"]) };
+    let steps = vec![Step::Run(required), unpack_input(device.len() as u64)];
+    let run = attempt_with(&spec(image, steps), &[&path]).await.unwrap();
+    assert!(matches!(run.run.end, RunEnd::Program(ProgramEnd::Stopped { step: 0 })), "{:?}", run.run.end);
     let plain = archive(|tar| entry(tar, "plain", tar::EntryType::Regular, 0o644, b"x"));
     for there in [&plain[..], &plain[..100]] {
         fs_err::write(&path, there).unwrap();

@@ -13,8 +13,7 @@ use testevo_sandbox::task::{Cell, RepositoryName, Revision, TaskId};
 /// Version of measured tasks and of their summary.
 pub(crate) const MEASUREMENT_SCHEMA: u32 = 3;
 
-/// The least number of tasks for a statement about speed. Source: design §9, issue "The same verdicts many times
-/// faster".
+/// The least number of tasks for a statement about speed (`docs/performance.md`).
 pub(crate) const LEAST_TASKS: usize = 30;
 
 /// A way to execute a cell, from its sources in git to its verdicts.

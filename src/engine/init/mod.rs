@@ -171,10 +171,23 @@ impl Session {
             }
             self.reporter.step_end(&StepReport { index, result, wall_ms })?;
             if fatal {
+                self.discard_archives(program.steps.get(index + 1..).unwrap_or_default());
                 return Ok(ProgramEnd::Stopped { step: index });
             }
         }
         Ok(ProgramEnd::Completed)
+    }
+
+    /// Reads the archives of steps that will not be performed. Podman loses the reports of a container that ends with unread
+    /// input.
+    fn discard_archives(&mut self, steps: &[Step]) {
+        let bytes = steps.iter().filter_map(|step| match step {
+            Step::UnpackInput { bytes, .. } => Some(*bytes),
+            _ => None,
+        });
+        let Some(input) = &mut self.input else { return };
+        // An input that ends early changes nothing: the program has stopped.
+        let _ = io::copy(&mut input.take(bytes.fold(0, u64::saturating_add)), &mut io::sink());
     }
 
     fn perform_step(&mut self, index: usize, step: &Step, succeeded: &[bool]) -> Result<StepResult, InitError> {

@@ -21,12 +21,14 @@ pub(super) fn unpack(archive: &str, into: &str) -> Result<(), StepError> {
     entries(BufReader::with_capacity(256 << 10, File::from(file)), archive, into)
 }
 
-/// Unpacks an archive of `bytes` bytes from the input into `into`, and leaves what follows it.
+/// Unpacks an archive of `bytes` bytes from the input into `into`, and leaves what follows it. The archive is read to its
+/// end even if it can't be unpacked: Podman loses the reports of a container that ends with unread input.
 pub(super) fn unpack_input(input: &mut impl Read, bytes: u64, into: &str) -> Result<(), StepError> {
     let mut archive = input.take(bytes);
-    entries(&mut archive, "standard input", into)?;
+    let unpacked = entries(&mut archive, "standard input", into);
     // The end of an archive is padded.
     let drained = io::copy(&mut archive, &mut io::sink());
+    unpacked?;
     drained.map_err(|error| StepError::failed(format!("the input: {error}"), error.raw_os_error()))?;
     match archive.limit() {
         0 => Ok(()),

@@ -1,6 +1,7 @@
 //! A conversation with a container: bytes go to a command's standard input and come from its descriptor 3.
 //!
-//! It serves the one long-lived helper that runs nothing of a submission. All other containers use [`run`](super::run).
+//! Two kinds of containers use it: the warm compiler, which never runs what it compiles, and a shell on a task
+//! (`workspace --shell`). All other containers use [`run`](super::run).
 
 use std::time::Duration;
 

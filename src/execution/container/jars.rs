@@ -1,4 +1,4 @@
-//! Our own jars: the launcher, the recorder, the warm compiler and the tracer, compiled from sources that this program
+//! Our own jars: the runner, the recorder, the warm compiler and the tracer, compiled from sources that this program
 //! embeds.
 //!
 //! No image contains the jars, so a change of them changes no image and no proof. A sealed container compiles them once

@@ -70,7 +70,13 @@ pub enum ArchiveError {
 
 impl Failure for ArchiveError {
     fn exit_status(&self) -> ExitStatus {
-        ExitStatus::Origin
+        match self {
+            Self::Fetch(error) => error.exit_status(),
+            Self::Store(error) => error.exit_status(),
+            Self::Signature { .. } | Self::Release { .. } | Self::Packages { .. } | Self::Keyring { .. } => {
+                ExitStatus::Origin
+            }
+        }
     }
 
     fn hint(&self) -> Option<String> {

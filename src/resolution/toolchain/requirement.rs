@@ -5,7 +5,7 @@ use std::io::Read;
 
 use crate::artifact::origin::printable;
 use crate::artifact::pypi::normalize;
-use crate::artifact::store::{Store, StoreError};
+use crate::artifact::store::Store;
 use crate::lock::ToolFile;
 use crate::lock::policy::ToolchainPolicy;
 
@@ -32,9 +32,6 @@ pub enum RequirementError {
         /// The requirement.
         requirement: String,
     },
-    /// The store can't be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// Checks that every requirement of the wheels is among them or deliberately left out.

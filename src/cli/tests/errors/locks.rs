@@ -73,6 +73,5 @@ pub(super) fn of_resolution() -> Vec<CommandError> {
         ToolchainError::LockedPackage { package: text("a.deb"), reason: text("it is none") },
         ToolchainError::Requirement(missing),
     ]));
-    errors.extend(within(stores().into_iter().map(RequirementError::Store).collect(), ToolchainError::Requirement));
     errors
 }
