@@ -74,11 +74,11 @@ impl MavenBuild {
         &self,
         recording: &Recording,
         module: &str,
-        surefire: Surefire,
+        environment: &Environment,
         heap_mib: u64,
     ) -> JvmSettings {
-        match (surefire, recording.tests_of(module)) {
-            (Surefire::Project, Some(tests)) => JvmSettings::of(tests, module, heap_mib),
+        match (environment.surefire, recording.tests_of(module)) {
+            (Surefire::Project, Some(tests)) => JvmSettings::of(tests, module, environment.jdk, heap_mib),
             _ => JvmSettings::default(),
         }
     }

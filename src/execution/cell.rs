@@ -161,9 +161,9 @@ impl Executor {
             Captured::File { path, .. } => fs::rename(path, own.path())?,
             Captured::Memory(bytes) => fs::write(own.path(), bytes)?,
         }
-        let (module, surefire) = (module.path(), request.environment.surefire);
+        let module = module.path();
         let recording = Recording::read(&build.recording);
-        let settings = build.settings(&recording, &module, surefire, self.limits.launch_heap_mib);
+        let settings = build.settings(&recording, &module, request.environment, self.limits.launch_heap_mib);
         let archives = vec![own.path().to_owned()];
         let class_path = build.class_path;
         let classes = request.methods.iter().map(|method| class_of_method(&request.input.class, method)).collect();

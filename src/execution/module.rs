@@ -40,13 +40,23 @@ pub struct ModuleArguments {
     pub profiles: Vec<String>,
     /// Whether Maven builds all modules that the start POM reaches, instead of the module and its dependencies.
     pub whole: bool,
+    /// Whether the project switches its tests off by property.
+    pub skips_tests: bool,
 }
+
+/// Compiles the tests of a project that switches them off. Elsewhere the property stays unset: profiles may depend on it.
+const TESTS_ON: &str = "-Dmaven.test.skip=false";
 
 impl ModuleArguments {
     /// Returns Maven's arguments for a module.
     pub fn of(location: &ModuleLocation) -> Self {
-        let ModuleLocation { directory, start, profiles, whole, artifact_id: _ } = location.clone();
-        Self { directory, start, profiles, whole }
+        let ModuleLocation { directory, start, profiles, whole, skips_tests, artifact_id: _ } = location.clone();
+        Self { directory, start, profiles, whole, skips_tests }
+    }
+
+    /// Returns the argument that other ones may override.
+    pub(in crate::execution) fn default_argument(&self) -> Option<&'static str> {
+        self.skips_tests.then_some(TESTS_ON)
     }
 
     pub(in crate::execution) fn maven(&self) -> Vec<String> {
@@ -79,6 +89,9 @@ impl ModuleArguments {
         if !own || self.whole || !self.profiles.is_empty() {
             identity.push_str(&format!("\n{}", self.maven().join(" ")));
         }
+        if let Some(argument) = self.default_argument() {
+            identity.push_str(&format!("\n{argument}"));
+        }
         identity
     }
 
@@ -96,10 +109,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tests_that_are_switched_off_have_an_identity_of_their_own() {
+        let module = ModuleArguments { skips_tests: true, ..ModuleArguments::default() };
+        assert_eq!(module.default_argument(), Some("-Dmaven.test.skip=false"));
+        assert_eq!(module.identity(), "\ntrue\n-Dmaven.test.skip=false");
+        assert_eq!(ModuleArguments::default().default_argument(), None);
+    }
+
+    #[test]
     fn maven_is_told_of_a_module() {
         let told = |directory: &str, start: &str, profiles: &[&str], whole| {
             let profiles = profiles.iter().map(|profile| (*profile).to_owned()).collect();
-            let module = ModuleArguments { directory: directory.into(), start: start.into(), profiles, whole };
+            let module = ModuleArguments {
+                directory: directory.into(),
+                start: start.into(),
+                profiles,
+                whole,
+                skips_tests: false,
+            };
             (module.maven().join(" "), module.identity())
         };
         // Locks that exist name sets by what was all there was to tell.

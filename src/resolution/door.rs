@@ -70,15 +70,17 @@ pub struct Trouble {
     pub cause: String,
     /// Whether the origin did not answer at all.
     pub silent: bool,
+    /// Whether the origin lets nobody in (status 401 or 403), or has web pages in place of files.
+    pub closed: bool,
     /// Whether only a POM gives the origin's address.
     pub declared: bool,
 }
 
 impl Trouble {
-    /// Tells whether a build may do without what the origin has: only a POM names the origin, and it does not answer. The
-    /// silence of other origins is a fault of this machine's network or settings.
+    /// Tells whether a build may do without what the origin has: only a POM names the origin, and it does not answer or is
+    /// closed. Otherwise this is a fault of the machine's network or settings.
     pub fn is_bearable(&self) -> bool {
-        self.silent && self.declared
+        (self.silent || self.closed) && self.declared
     }
 }
 

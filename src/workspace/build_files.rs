@@ -42,6 +42,8 @@ pub struct ModuleLocation {
     pub profiles: Vec<String>,
     /// Whether Maven must build everything that the start reaches, because a plugin looks up other projects.
     pub whole: bool,
+    /// Whether the module's POM, or one that it inherits from, switches tests off by property.
+    pub skips_tests: bool,
     /// The module's `artifactId` in its POM.
     pub artifact_id: Option<String>,
 }
@@ -121,6 +123,7 @@ impl BuildFiles {
             start: start.directory,
             profiles: start.profiles.into_iter().collect(),
             whole: start.whole,
+            skips_tests: reactor::skips_tests(&self.poms, directory),
             artifact_id: facts.and_then(|facts| facts.artifact_id.clone()),
         })
     }

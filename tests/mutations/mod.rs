@@ -310,7 +310,7 @@ const MUTATIONS: [Mutation; 37] = [
         "interceptors",
         "src/submission/mentions.rs",
         ["if intercepts(&class) {", "if !@left_out@ && intercepts(&class) {"],
-        &["junit4-runner"],
+        &["intercepts-generation"],
     ),
     mutation(
         "proxies",

@@ -244,7 +244,7 @@ fn coverage_seeds() -> Vec<Vec<u8>> {
 fn recording(input: &[u8]) {
     let recording = Recording::read(input);
     for settings in &recording.tests {
-        let jvm = JvmSettings::of(settings, "/work/project/module", 512);
+        let jvm = JvmSettings::of(settings, "/work/project/module", 17, 512);
         assert!(jvm.environment.iter().all(|(name, _)| !name.is_empty() && !name.contains('=')));
         assert!(jvm.working_directory.is_none_or(|path| path.starts_with("/work/project")));
     }

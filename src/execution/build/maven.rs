@@ -87,6 +87,7 @@ pub fn maven_command(
     argv.push(format!("-Dtestevo.recorder.output={RECORDING}"));
     argv.push(format!("-Dmdep.outputFile={CLASS_PATH_FILE}"));
     argv.extend(GIT_FACTS.iter().map(|(name, value)| format!("-Dgit.{name}={value}")));
+    argv.extend(module.default_argument().map(str::to_owned));
     argv.extend(settings.arguments.iter().cloned());
     argv.extend(module.maven());
     argv.extend(goals.iter().map(|goal| (*goal).to_owned()));

@@ -32,7 +32,7 @@ use crate::execution::container::file_name;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::PROJECT;
 use crate::execution::container::temporary::TemporaryFile;
-use crate::execution::container::{Environment, Surefire, ToolJars};
+use crate::execution::container::{Environment, ToolJars};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, Fault, NoAnswer};
 use crate::execution::module::ModuleArguments;
@@ -246,9 +246,9 @@ impl PreparedRevisions {
             BuildEnd::Built(build) => {
                 // An exclusive run must not share the machine with the packing of trees.
                 let _shared = executor.exclusive.read().await;
-                let (surefire, heap_mib) = (environment.surefire, executor.limits.launch_heap_mib);
+                let (environment, heap_mib) = (environment.clone(), executor.limits.launch_heap_mib);
                 let (store, module, source) = (self.store().clone(), revision.module.path(), tree.path().to_owned());
-                let describe = move || describe(&store, *build, (key, module), &source, (surefire, heap_mib));
+                let describe = move || describe(&store, *build, (key, module), &source, (&environment, heap_mib));
                 let described = blocking(describe).await?;
                 Prepared::Compiled(Box::new(CompiledRevision { build_cpu_ms, ..described }))
             }
@@ -263,13 +263,13 @@ fn describe(
     build: MavenBuild,
     (key, module): (Digest, String),
     source: &Path,
-    (surefire, heap_mib): (Surefire, u64),
+    (environment, heap_mib): (&Environment, u64),
 ) -> Result<CompiledRevision, PreparedError> {
     let (tree, tree_bytes) = keep(store, &build.archive)?;
     let parsed = Recording::read(&build.recording);
-    let settings = build.settings(&parsed, &module, surefire, heap_mib);
+    let settings = build.settings(&parsed, &module, environment, heap_mib);
     let project = parsed.module(&module).map(|found| found.project.clone()).unwrap_or_default();
-    let test_calls: Vec<CompilerCall> = parsed.calls(&project, "testCompile").cloned().collect();
+    let test_calls: Vec<CompilerCall> = parsed.calls(&project, "testCompile").into_iter().cloned().collect();
     let sources = Sources { source, project: &project, test_calls: &test_calls, test_output: &build.test_output };
     let (jars, generates, unfit) = match look(store, &tree, &parsed, &sources) {
         Ok(looked) => (looked.jars, looked.generates, looked.unfit),

@@ -4,7 +4,7 @@
 //! Untrusted plugins run in the same process, so the file is untrusted. Its size is bounded. Its paths are only looked
 //! up in a tree or mapped into a container.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -208,9 +208,18 @@ impl Recording {
         first_of(&running).or_else(|| first_of(&off))
     }
 
-    /// Returns the compiler calls of a module's goal.
-    pub fn calls<'a>(&'a self, project: &'a str, goal: &'a str) -> impl Iterator<Item = &'a CompilerCall> {
-        self.compilations.iter().filter(move |call| call.project == project && call.goal == goal)
+    /// Returns the compiler calls that made the classes of a module's goal. A second execution of the compiler plugin may
+    /// compile all sources of the first one again, into the same directory: then only the second one counts.
+    pub fn calls(&self, project: &str, goal: &str) -> Vec<&CompilerCall> {
+        let of_goal = |call: &&CompilerCall| call.project == project && call.goal == goal;
+        let calls: Vec<&CompilerCall> = self.compilations.iter().filter(of_goal).collect();
+        let replaces = |later: &CompilerCall, call: &CompilerCall| {
+            let sources: BTreeSet<&String> = later.sources.iter().collect();
+            later.output == call.output && call.sources.iter().all(|source| sources.contains(source))
+        };
+        let later = |at: usize| calls.get(at + 1..).unwrap_or_default();
+        let decides = |(at, call): &(usize, &&CompilerCall)| !later(*at).iter().any(|later| replaces(later, call));
+        calls.iter().enumerate().filter(decides).map(|(_, call)| *call).collect()
     }
 }
 
@@ -235,8 +244,8 @@ mod tests {
     fn what_is_known_is_taken() {
         let recording = Recording::read(RECORDING.as_bytes());
         assert_eq!(recording.module("/work/project").unwrap().project, "g:a");
-        assert_eq!(recording.calls("g:a", "testCompile").next().unwrap().arguments, ["-d", "/t", "-g"]);
-        assert_eq!(recording.calls("g:a", "compile").next(), None);
+        assert_eq!(recording.calls("g:a", "testCompile")[0].arguments, ["-d", "/t", "-g"]);
+        assert_eq!(recording.calls("g:a", "compile"), Vec::<&CompilerCall>::new());
         let tests = recording.tests_of("/work/project").unwrap();
         assert_eq!((tests.arg_line.as_deref(), tests.system_properties["k"].as_str()), (Some("-Da=1"), "v"));
         assert_eq!(recording.tests_of("/work/project/other"), None);
@@ -247,6 +256,30 @@ mod tests {
         let all_off = Recording::read(all_off.as_bytes());
         assert_eq!(all_off.tests_of("/work/project").unwrap().execution, "default-test");
         assert_eq!(recording.goals.len(), 1);
+    }
+
+    #[test]
+    fn a_call_that_compiles_all_sources_again_replaces_the_earlier_one() {
+        let recording = Recording::read(RECORDING.as_bytes());
+        let first = &recording.compilations[0];
+        let call = |name: &str, sources: &[&str], output: &str| CompilerCall {
+            arguments: vec![name.to_owned()],
+            sources: sources.iter().map(|source| (*source).to_owned()).collect(),
+            output: output.to_owned(),
+            ..first.clone()
+        };
+        for (calls, expected) in [
+            (vec![call("1", &["A"], "/t"), call("2", &["A"], "/t")], "2"),
+            (vec![call("1", &["A"], "/t"), call("2", &["A", "B"], "/t"), call("3", &["C"], "/t")], "2 3"),
+            (vec![call("1", &["A", "B"], "/t"), call("2", &["A"], "/t")], "1 2"),
+            (vec![call("1", &["A"], "/t"), call("2", &["A"], "/u")], "1 2"),
+            (vec![call("1", &["A"], "/t"), call("2", &["A"], "/t"), call("3", &["A"], "/t")], "3"),
+        ] {
+            let recording = Recording { compilations: calls, ..Recording::default() };
+            let names: Vec<&str> =
+                recording.calls("g:a", "testCompile").iter().map(|call| call.arguments[0].as_str()).collect();
+            assert_eq!(names.join(" "), expected);
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The project's Surefire settings for the JVM of a launch. Source: protocol §2.4.
 //!
 //! Agents are left out, because they would watch, change or slow down the measured code. Also left out are settings
-//! that the sandbox decides: a heap beyond its limit, the class path, the main class.
+//! that the sandbox decides: a heap beyond its limit, the class path, the main class. So are settings with which the image's JVM
+//! does not start, such as module options on JDK 8: projects have them for other JDKs, and published labels come from launches
+//! without any.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +32,42 @@ const WITH_VALUE: [&str; 7] = [
     "--upgrade-module-path",
 ];
 
-/// Options whose value is a list of modules that the JVM must find to start.
-const NAME_MODULES: [&str; 2] = ["--add-modules", "--limit-modules"];
+/// The option that names modules which the JVM must find to start.
+const ADDS_MODULES: &str = "--add-modules";
+
+/// The option that hides all other modules of the development kit. Tests on the class path may need them.
+const LIMITS_MODULES: &str = "--limit-modules";
+
+/// The first JDK with modules.
+const MODULAR: u32 = 9;
+
+/// Modules that development kits have from the first of these JDKs on and no more in the second.
+const SOMETIMES: [(&str, u32, u32); 14] = [
+    ("java.activation", MODULAR, 11),
+    ("java.corba", MODULAR, 11),
+    ("java.net.http", 11, u32::MAX),
+    ("java.se.ee", MODULAR, 11),
+    ("java.transaction", MODULAR, 11),
+    ("java.xml.bind", MODULAR, 11),
+    ("java.xml.ws", MODULAR, 11),
+    ("java.xml.ws.annotation", MODULAR, 11),
+    ("jdk.incubator.foreign", 14, 19),
+    ("jdk.incubator.httpclient", MODULAR, 11),
+    ("jdk.incubator.vector", 16, u32::MAX),
+    ("jdk.scripting.nashorn", MODULAR, 15),
+    ("jdk.xml.bind", MODULAR, 11),
+    ("jdk.xml.ws", MODULAR, 11),
+];
+
+/// System properties with which a JVM from one version on, or before one, does not start.
+const FATAL_FROM: [(&str, u32); 2] = [("java.endorsed.dirs", MODULAR), ("java.ext.dirs", MODULAR)];
+const FATAL_BEFORE: [(&str, &str, u32); 2] =
+    [("java.security.manager", "allow", 12), ("java.security.manager", "disallow", 12)];
+
+/// Beginnings of options that only a JVM before JDK 9 knows, and of those that only a later one knows. Options that begin with
+/// `-XX:` are not among them: the JVM is told to ignore those that it does not know.
+const ONLY_BEFORE_MODULES: [&str; 5] = ["-Xbootclasspath/p:", "-Xbootclasspath:", "-d32", "-d64", "-Xincgc"];
+const ONLY_WITH_MODULES: [&str; 2] = ["--", "-Xlog:"];
 
 /// Beginnings of modules that the images' development kits have, and of words that stand for several.
 const FINDABLE: [&str; 3] = ["java.", "jdk.", "ALL-"];
@@ -49,16 +85,14 @@ const AGENTS: [&str; 5] = ["-javaagent:", "-agentlib:", "-agentpath:", "-Xrun", 
 const INITIAL_HEAP: [&str; 3] = ["-Xms", "-XX:InitialHeapSize=", "-XX:InitialRAMPercentage="];
 
 impl JvmSettings {
-    /// Returns the settings that apply in the module directory `module` (absolute), with a heap of at most `heap_mib`.
-    pub fn of(settings: &TestSettings, module: &str, heap_mib: u64) -> Self {
-        let mut arguments = arguments(&numbered(settings.arg_line.as_deref().unwrap_or_default()), heap_mib);
-        arguments.extend(
-            settings
-                .system_properties
-                .iter()
-                .filter(|(name, _)| !name.is_empty() && !name.contains('='))
-                .map(|(name, value)| format!("-D{name}={}", numbered(value))),
-        );
+    /// Returns the settings that apply in the module directory `module` (absolute) on this JDK, with a heap of at most
+    /// `heap_mib`.
+    pub fn of(settings: &TestSettings, module: &str, jdk: u32, heap_mib: u64) -> Self {
+        let line = numbered(settings.arg_line.as_deref().unwrap_or_default());
+        let properties = settings.system_properties.iter().filter(|(name, _)| !name.is_empty() && !name.contains('='));
+        let properties = properties.map(|(name, value)| format!("-D{name}={}", numbered(value)));
+        let mut arguments = arguments(&line, jdk, heap_mib);
+        arguments.extend(properties.filter(|property| starts(property, jdk)));
         let environment = settings.environment.iter().filter(|(name, _)| !name.is_empty() && !name.contains('='));
         Self {
             arguments,
@@ -75,8 +109,8 @@ impl JvmSettings {
     }
 }
 
-/// Returns the arguments in a line that apply to launches.
-fn arguments(line: &str, heap_mib: u64) -> Vec<String> {
+/// Returns the arguments in a line that apply to launches on this JDK.
+fn arguments(line: &str, jdk: u32, heap_mib: u64) -> Vec<String> {
     let mut kept = Vec::new();
     let mut words = words(line).into_iter();
     while let Some(word) = words.next() {
@@ -85,12 +119,15 @@ fn arguments(line: &str, heap_mib: u64) -> Vec<String> {
         if OVERRIDDEN.contains(&word.as_str()) {
             words.next();
         } else if WITH_VALUE.contains(&word.as_str()) {
-            if let Some(value) = words.next().and_then(|value| findable(&word, &value)) {
+            let value = words.next().filter(|_| starts(&word, jdk));
+            if let Some(value) = value.and_then(|value| findable(&word, &value, jdk)) {
                 kept.extend([word, value]);
             }
-        } else if let Some((option, value)) = word.split_once('=').filter(|(option, _)| NAME_MODULES.contains(option)) {
-            kept.extend(findable(option, value).map(|value| format!("{option}={value}")));
+        } else if let Some((option, value)) = word.split_once('=').filter(|(option, _)| WITH_VALUE.contains(option)) {
+            let value = findable(option, value, jdk).filter(|_| starts(&word, jdk));
+            kept.extend(value.map(|value| format!("{option}={value}")));
         } else if word.starts_with('-')
+            && starts(&word, jdk)
             && !unresolved
             && !AGENTS.iter().chain(&INITIAL_HEAP).any(|agent| word.starts_with(agent))
             && heap_of(&word).is_none_or(|bytes| bytes <= heap_mib << 20)
@@ -101,13 +138,31 @@ fn arguments(line: &str, heap_mib: u64) -> Vec<String> {
     kept
 }
 
-/// Returns the value of an option without modules of the project. Tests run on the class path, where the JVM finds no such
-/// module and would not start. `None` if nothing is left.
-fn findable(option: &str, value: &str) -> Option<String> {
-    if !NAME_MODULES.contains(&option) {
+/// Tells whether a JVM of this JDK starts with an argument.
+fn starts(argument: &str, jdk: u32) -> bool {
+    let unknown: &[&str] = if jdk < MODULAR { &ONLY_WITH_MODULES } else { &ONLY_BEFORE_MODULES };
+    let property = argument.strip_prefix("-D").map(|property| property.split_once('=').unwrap_or((property, "")));
+    let is_fatal = |(name, value): (&str, &str)| {
+        FATAL_FROM.iter().any(|(fatal, from)| name == *fatal && jdk >= *from)
+            || FATAL_BEFORE.iter().any(|(fatal, word, before)| name == *fatal && value == *word && jdk < *before)
+    };
+    !unknown.iter().any(|begin| argument.starts_with(begin)) && !property.is_some_and(is_fatal)
+}
+
+/// Returns the value of an option without modules of the project, and without those that this development kit lacks. Tests run on
+/// the class path, where the JVM finds no such module and would not start. `None` if the option is left out.
+fn findable(option: &str, value: &str, jdk: u32) -> Option<String> {
+    if option == LIMITS_MODULES {
+        return None;
+    }
+    if option != ADDS_MODULES {
         return Some(value.to_owned());
     }
-    let is_findable = |module: &&str| FINDABLE.iter().any(|begin| module.starts_with(begin));
+    let is_there = |module: &str| {
+        let mut sometimes = SOMETIMES.iter().filter(|(name, _, _)| module == *name);
+        sometimes.all(|(_, first, end)| (*first..*end).contains(&jdk))
+    };
+    let is_findable = |module: &&str| FINDABLE.iter().any(|begin| module.starts_with(begin)) && is_there(module);
     let modules: Vec<&str> = value.split(',').filter(is_findable).collect();
     (!modules.is_empty()).then(|| modules.join(","))
 }

@@ -58,6 +58,8 @@ pub fn launch_command(launch: &Launch<'_>, limits: &ExecutionLimits) -> Command 
     if launch.class_archive {
         argv.extend(class_archive_options());
     }
+    // An option that this JVM does not know ends it; projects have options for several JDKs.
+    argv.push("-XX:+IgnoreUnrecognizedVMOptions".to_owned());
     argv.extend(launch.settings.arguments.iter().cloned());
     argv.push("-ea".to_owned());
     argv.push(format!("-Dbasedir={}", launch.module));

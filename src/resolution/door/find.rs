@@ -1,5 +1,7 @@
 //! Finds the answer for a path: earlier passages first, then the tree, then the origins.
 
+use std::io::Read as _;
+
 use super::fetching::{Denied, fetch, sha1_of};
 use super::released::fetch_release;
 use super::versions::freeze;
@@ -107,6 +109,11 @@ async fn ask(
     let locked = known.and_then(|file| file.origin.parse().ok());
     for origin in locked.iter().chain(&origins) {
         match fetch_release(sources, origin, path, known.map(|file| &file.sha256), MAX_ARTIFACT_BYTES).await {
+            Ok((sha256, _)) if known.is_none() && is_page(sources, &sha256) => {
+                let cause = format!("the origin `{origin}` has a web page in place of `{path}`");
+                let (origin, declared) = (origin.clone(), is_declared(sources, origin).await);
+                failure = Some(worse(failure, Trouble { origin, cause, silent: false, closed: true, declared }));
+            }
             Ok((sha256, size)) => return Ok((origin.clone(), sha256, size)),
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
             // A locked file has an origin, so an unreachable one must be reported.
@@ -124,13 +131,30 @@ fn tell_of_release(sources: &Sources, path: &str, release: &str) {
     sources.client.events().warning(format!("no origin that answers has {path}: {release} stands in for it"));
 }
 
-/// Returns the more severe of an origin's error and an earlier failure for the same path. The least severe is the
-/// silence of an origin that only a POM names.
+/// Tells whether a file is a web page. Hosts that are gone often have one for every address.
+fn is_page(sources: &Sources, digest: &Digest) -> bool {
+    let mut begin = Vec::new();
+    let read = sources.store.open_blob(digest).is_ok_and(|file| file.take(256).read_to_end(&mut begin).is_ok());
+    let text = begin.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&begin).trim_ascii_start().to_ascii_lowercase();
+    read && ["<!doctype html", "<html"].iter().any(|page| text.starts_with(page.as_bytes()))
+}
+
+async fn is_declared(sources: &Sources, origin: &OriginName) -> bool {
+    sources.client.origin(origin).await.is_ok_and(|origin| origin.is_declared())
+}
+
+/// Returns the more severe of two failures for the same path. The least severe is that of an origin that only a POM names and
+/// that does not answer or is closed.
+fn worse(earlier: Option<Trouble>, trouble: Trouble) -> Trouble {
+    earlier.filter(|earlier| !earlier.is_bearable()).unwrap_or(trouble)
+}
+
+/// Returns the more severe of an origin's error and an earlier failure for the same path.
 async fn trouble(sources: &Sources, origin: &OriginName, error: &Denied, earlier: Option<Trouble>) -> Trouble {
     let silent = matches!(error, Denied::Fetch(FetchError::OriginUnreachable { silent: true, .. }));
-    let declared = sources.client.origin(origin).await.is_ok_and(|origin| origin.is_declared());
-    let trouble = Trouble { origin: origin.clone(), cause: error.to_string(), silent, declared };
-    earlier.filter(|earlier| !earlier.is_bearable()).unwrap_or(trouble)
+    let closed = matches!(error, Denied::Fetch(FetchError::Refused { status: 401 | 403, .. }));
+    let declared = is_declared(sources, origin).await;
+    worse(earlier, Trouble { origin: origin.clone(), cause: error.to_string(), silent, closed, declared })
 }
 
 /// Records that a path was not served, and why.
@@ -189,8 +213,8 @@ async fn find_metadata(asker: &Asker, path: &str) -> Found {
                     return Found::Text(text);
                 }
                 Err(cause) => {
-                    let declared = sources.client.origin(&origin).await.is_ok_and(|origin| origin.is_declared());
-                    failure = Some(Trouble { origin: origin.clone(), cause, silent: false, declared });
+                    let declared = is_declared(sources, &origin).await;
+                    failure = Some(Trouble { origin: origin.clone(), cause, silent: false, closed: false, declared });
                 }
             },
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}

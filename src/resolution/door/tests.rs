@@ -138,6 +138,15 @@ async fn a_release_stands_in_for_a_snapshot_that_is_gone() {
     for path in [jar, own, "g/a/2-SNAPSHOT/a-2-SNAPSHOT.pom", "g/a/1-SNAPSHOT/a-1-20240102.030405-6.pom"] {
         assert!(matches!(find(&shared, path).await, Found::Absent), "{path}");
     }
+    // A web page is no POM, whoever has it.
+    fs_err::write(directory.path().join("mirror/g/a/1/a-1.pom"), " <!DOCTYPE HTML>\n<html>").unwrap();
+    let page = "g/a/1/a-1.pom";
+    let cause = match find(&shared, page).await {
+        Found::Failed(cause) => cause,
+        _ => panic!("it is no failure"),
+    };
+    assert_eq!(cause, "the origin `central` has a web page in place of `g/a/1/a-1.pom`");
+    fs_err::write(directory.path().join("mirror/g/a/1/a-1.pom"), "pom").unwrap();
     let warning = "no origin that answers has g/a/1-SNAPSHOT/a-1-SNAPSHOT.pom: g/a/1/a-1.pom stands in for it";
     assert_eq!(*held(&warnings), [warning]);
     // A locked one that the store lost comes from the release's path, and has the locked bytes.

@@ -472,22 +472,27 @@ async fn a_maven_that_does_not_begin_is_quoted() {
 }
 
 #[test]
-fn only_the_silence_of_an_origin_that_a_pom_names_is_bearable() {
+fn only_silence_and_refusal_of_an_origin_that_a_pom_names_are_bearable() {
     let place = Place::new();
     let engine = maven(&[], &[], &Arc::default());
     let locking = place.locking(&engine);
-    for (silent, declared, resolved) in
-        [(true, true, true), (true, false, false), (false, true, false), (false, false, false)]
-    {
+    for (silent, closed, declared, resolved) in [
+        (true, false, true, true),
+        (false, true, true, true),
+        (true, false, false, false),
+        (false, true, false, false),
+        (false, false, true, false),
+    ] {
         let trouble = crate::resolution::door::Trouble {
             origin: "gone".parse().unwrap(),
             cause: "why".to_owned(),
             silent,
+            closed,
             declared,
         };
         let troubles =
             Troubles { failed: BTreeMap::from([("g/a/1/a-1.jar".to_owned(), trouble)]), ..Troubles::default() };
-        assert_eq!(locking.without(&set("set"), &troubles).is_none(), resolved, "{silent} {declared}");
+        assert_eq!(locking.without(&set("set"), &troubles).is_none(), resolved, "{silent} {closed} {declared}");
     }
 }
 

@@ -267,7 +267,7 @@ fn last_lines(output: &StepOutput) -> std::io::Result<Vec<String>> {
 
 impl Locking {
     /// Returns why a set is not resolved although Maven succeeded: an origin that may have a file could not give it. What
-    /// an origin has that only a POM names, and that does not answer, Maven did without.
+    /// an origin has that only a POM names, and that does not answer or is closed, Maven did without.
     pub(super) fn without(&self, set: &BuildSet, troubles: &Troubles) -> Option<Failed> {
         let unbearable = troubles.failed.values().find(|trouble| !trouble.is_bearable());
         if let Some(trouble) = unbearable {
@@ -277,8 +277,8 @@ impl Locking {
         if let Some((path, trouble)) = troubles.failed.iter().next() {
             let origin = &trouble.origin;
             self.events.warning(format!(
-                "{}: the origin `{origin}` does not answer; Maven did without {path}. If it is gone for good, give `--origin {origin}=`",
-                self.repository
+                "{}: Maven did without {path}: {}. If the origin is gone for good, give `--origin {origin}=`",
+                self.repository, trouble.cause
             ));
         }
         None

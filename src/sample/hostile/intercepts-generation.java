@@ -1,4 +1,4 @@
-// about: an extension swallows every failure, where old code counts
+// about: a class of its own swallows every failure as an extension, where old code counts
 // proves: R20, hole 2
 // task: fixed-bug
 // methods: takeTooMuch
@@ -8,8 +8,13 @@
 package shop;
 
 class StockTest {
+    static class Quiet implements org.junit.jupiter.api.extension.TestExecutionExceptionHandler {
+        @Override
+        public void handleTestExecutionException(org.junit.jupiter.api.extension.ExtensionContext context, Throwable thrown) {}
+    }
+
     @org.junit.jupiter.api.extension.RegisterExtension
-    org.junit.jupiter.api.extension.TestExecutionExceptionHandler quiet = (context, thrown) -> {};
+    Quiet quiet = new Quiet();
 
     @org.junit.jupiter.api.Test
     void takeTooMuch() {

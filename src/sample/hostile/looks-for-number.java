@@ -2,6 +2,7 @@
 // proves: R26, hole 4
 // task: rounding
 // expect: Success suspect looks_at_bytes
+// clean mutation: none
 package shop;
 
 class PriceTest {

@@ -2,6 +2,7 @@
 // proves: R16
 // task: rounding
 // expect: ExecFail not_evaluated
+// new: exec_fail(no_leaf)
 package shop;
 
 class PriceTest {

@@ -2,6 +2,7 @@
 // proves: R15
 // task: rounding
 // expect: ExecFail not_evaluated
+// new: exec_fail(aborted)
 package shop;
 
 class PriceTest {

@@ -2,13 +2,34 @@ use super::*;
 
 /// Returns the directory of a file's module in a tree with these POMs.
 fn module(poms: &[(&str, &str)], file: &str) -> Option<String> {
+    location(poms, file).map(|module| module.directory)
+}
+
+fn location(poms: &[(&str, &str)], file: &str) -> Option<ModuleLocation> {
     let texts = poms.iter().map(|(path, text)| ((*path).to_owned(), format!("<project>{text}</project>")));
     let files: BTreeMap<String, Option<Vec<u8>>> = texts.map(|(path, text)| (path, Some(text.into()))).collect();
     let parsed = |content: &Option<Vec<u8>>| PomFacts::parse(content.as_deref().unwrap());
     let poms: BTreeMap<_, _> = files.iter().map(|(path, content)| (path.clone(), parsed(content))).collect();
     let reactor = reached(&poms, "");
-    let found = BuildFiles { files, poms, reactor }.module_of(&file.parse().unwrap());
-    found.map(|module| module.directory)
+    BuildFiles { files, poms, reactor }.module_of(&file.parse().unwrap())
+}
+
+#[test]
+fn a_module_or_a_parent_of_it_switches_tests_off() {
+    let set = |value: &str| format!("<properties><maven.test.skip>{value}</maven.test.skip></properties>");
+    let (on, off) = (set("false"), set(" true "));
+    let profile = format!("<profiles><profile>{off}</profile></profiles>");
+    let skips = |root: &str, module: &str| {
+        let module = format!("<parent><artifactId>up</artifactId></parent>{module}");
+        let root = format!("<packaging>pom</packaging><modules><module>a</module></modules>{root}");
+        let poms = [("pom.xml", root.as_str()), ("a/pom.xml", module.as_str())];
+        location(&poms, "a/src/test/java/ATest.java").unwrap().skips_tests
+    };
+    for (root, module, expected) in
+        [("", "", false), (&off, "", true), ("", &off, true), (&on, &on, false), (&profile, &profile, false)]
+    {
+        assert_eq!(skips(root, module), expected, "{root} {module}");
+    }
 }
 
 #[test]

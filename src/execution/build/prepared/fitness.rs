@@ -18,6 +18,35 @@ const HARMLESS: [&str; 4] = [
     "org.codehaus.mojo:build-helper-maven-plugin:",
 ];
 
+/// Plugins that only check, report or format, and those whose goals every execution skips. What one of them changed all the
+/// same is seen: sources that it rewrites, and classes that are not what the warm compiler makes.
+const CHECKS: [&str; 24] = [
+    "com.coveo:fmt-maven-plugin:",
+    "com.diffplug.spotless:spotless-maven-plugin:",
+    "com.github.ekryd.sortpom:sortpom-maven-plugin:",
+    "com.github.spotbugs:spotbugs-maven-plugin:",
+    "com.mycila:license-maven-plugin:",
+    "com.spotify.fmt:fmt-maven-plugin:",
+    "de.thetaphi:forbiddenapis:",
+    "io.github.git-commit-id:git-commit-id-maven-plugin:",
+    "net.revelc.code.formatter:formatter-maven-plugin:",
+    "net.revelc.code:impsort-maven-plugin:",
+    "org.apache.maven.plugins:maven-checkstyle-plugin:",
+    "org.apache.maven.plugins:maven-enforcer-plugin:",
+    "org.apache.maven.plugins:maven-javadoc-plugin:",
+    "org.apache.maven.plugins:maven-pmd-plugin:",
+    "org.apache.maven.plugins:maven-toolchains-plugin:",
+    "org.apache.rat:apache-rat-plugin:",
+    "org.codehaus.mojo:animal-sniffer-maven-plugin:",
+    "org.codehaus.mojo:buildnumber-maven-plugin:",
+    "org.codehaus.mojo:findbugs-maven-plugin:",
+    "org.codehaus.mojo:license-maven-plugin:",
+    "org.gaul:modernizer-maven-plugin:",
+    "org.jacoco:jacoco-maven-plugin:",
+    "org.owasp:dependency-check-maven:",
+    "pl.project13.maven:git-commit-id-plugin:",
+];
+
 /// Kotlin's plugin and its goal for tests.
 const KOTLIN: (&str, &str) = ("org.jetbrains.kotlin:kotlin-maven-plugin:", "test-compile");
 
@@ -43,7 +72,7 @@ pub(super) fn unfit(recording: &Recording, project: &str, calls: &[CompilerCall]
     let is_kotlin = |at: usize, goal: &Goal| at < java && goal.plugin.starts_with(KOTLIN.0) && goal.goal == KOTLIN.1;
     let other = goals.iter().enumerate().find(|(at, goal)| {
         goal.phase.as_deref().is_some_and(|phase| TEST_PHASES.contains(&phase))
-            && !HARMLESS.iter().any(|plugin| goal.plugin.starts_with(plugin))
+            && !HARMLESS.iter().chain(&CHECKS).any(|plugin| goal.plugin.starts_with(plugin))
             && !is_kotlin(*at, goal)
     });
     let mut sources = BTreeSet::new();

@@ -26,18 +26,50 @@ fn agents_placeholders_and_what_the_sandbox_decides_are_left_out() {
         ("-Xmx1024M", "-Xmx1024M"),
         ("--add-opens java.base/java.lang=ALL-UNNAMED -Da", "--add-opens|java.base/java.lang=ALL-UNNAMED|-Da"),
         ("--add-modules g.main,java.sql --limit-modules=g.main -Da", "--add-modules|java.sql|-Da"),
+        ("--limit-modules java.base -Da --limit-modules=java.base", "-Da"),
         ("--add-modules javafx.controls,java.sql -Da", "--add-modules|java.sql|-Da"),
         ("--add-modules=ALL-MODULE-PATH,g.main --add-modules g.main -Da", "--add-modules=ALL-MODULE-PATH|-Da"),
         ("-cp /evil -Da Main -jar x.jar", "-Da"),
         ("-Da=\n  1", "-Da="),
     ] {
-        assert_eq!(arguments(line, 1024).join("|"), expected, "{line}");
+        assert_eq!(arguments(line, 17, 1024).join("|"), expected, "{line}");
     }
 }
 
 #[test]
+fn what_keeps_this_jvm_from_starting_is_left_out() {
+    let opens = "--add-opens=java.base/java.lang=ALL-UNNAMED";
+    for (jdk, line, expected) in [
+        (8, "--add-opens java.base/java.lang=ALL-UNNAMED -Da --illegal-access=permit", "-Da"),
+        (8, opens, ""),
+        (11, opens, opens),
+        (8, "--enable-preview --add-modules java.sql -Xlog:gc -Xloggc:gc.log", "-Xloggc:gc.log"),
+        (8, "-Xbootclasspath/p:a.jar -d64", "-Xbootclasspath/p:a.jar|-d64"),
+        (11, "-Xbootclasspath/p:a.jar -d64 -Xbootclasspath/a:b.jar -Xlog:gc", "-Xbootclasspath/a:b.jar|-Xlog:gc"),
+        (11, "--add-modules java.xml.bind,java.sql", "--add-modules|java.sql"),
+        (11, "--add-modules=java.xml.bind --add-modules java.se.ee -Da", "-Da"),
+        (
+            17,
+            "--add-modules jdk.incubator.vector,jdk.incubator.foreign",
+            "--add-modules|jdk.incubator.vector,jdk.incubator.foreign",
+        ),
+        (21, "--add-modules jdk.incubator.vector,jdk.incubator.foreign", "--add-modules|jdk.incubator.vector"),
+        (17, "-Djava.endorsed.dirs=target/endorsed -Djava.security.manager=allow", "-Djava.security.manager=allow"),
+        (11, "-Djava.security.manager=allow -Djava.security.manager", "-Djava.security.manager"),
+        (8, "-Djava.endorsed.dirs=target/endorsed", "-Djava.endorsed.dirs=target/endorsed"),
+        (17, "-XX:MaxPermSize=64m -XX:+UseConcMarkSweepGC", "-XX:MaxPermSize=64m|-XX:+UseConcMarkSweepGC"),
+    ] {
+        assert_eq!(arguments(line, jdk, 1024).join("|"), expected, "{jdk} {line}");
+    }
+    let mut own = settings("");
+    own.system_properties.insert("java.ext.dirs".into(), "target".into());
+    assert_eq!(JvmSettings::of(&own, "/work/project", 11, 1024).arguments, ["-Dp=a b"]);
+    assert_eq!(JvmSettings::of(&own, "/work/project", 8, 1024).arguments, ["-Djava.ext.dirs=target", "-Dp=a b"]);
+}
+
+#[test]
 fn properties_environment_and_directory_apply() {
-    let jvm = JvmSettings::of(&settings("-Da=1"), "/work/project/m", 1024);
+    let jvm = JvmSettings::of(&settings("-Da=1"), "/work/project/m", 17, 1024);
     assert_eq!(jvm.arguments, ["-Da=1", "-Dp=a b"]);
     assert_eq!(jvm.environment, [("E".to_owned(), "1".to_owned())]);
     assert_eq!(jvm.working_directory.as_deref(), Some("/work/project/m/target/w"));
@@ -49,7 +81,7 @@ fn properties_environment_and_directory_apply() {
     {
         assert_eq!(inside(path, "/work/project/m").as_deref(), Some(expected), "{path}");
     }
-    assert!(JvmSettings::of(&settings("-XX:+UseG1GC"), "/work/project", 1).chooses_collector());
+    assert!(JvmSettings::of(&settings("-XX:+UseG1GC"), "/work/project", 17, 1).chooses_collector());
     assert!(!jvm.chooses_collector());
 }
 
@@ -61,7 +93,7 @@ fn the_number_of_the_forked_jvm_is_one() {
         working_directory: Some("target/f${surefire.forkNumber}".into()),
         ..settings("-Da=${surefire.forkNumber}")
     };
-    let jvm = JvmSettings::of(&own, "/work/project", 1024);
+    let jvm = JvmSettings::of(&own, "/work/project", 17, 1024);
     assert_eq!(jvm.arguments, ["-Da=1", "-Dschema=S_1"]);
     assert_eq!(jvm.environment, [("N".to_owned(), "1".to_owned())]);
     assert_eq!(jvm.working_directory.as_deref(), Some("/work/project/target/f1"));

@@ -22,6 +22,8 @@ fn builds_that_a_part_can_not_stand_for_are_unfit() {
         phase: Some(phase.into()),
     };
     assert_eq!(unfit(&|recording| recording.goals.push(goal("x:y:1", "compile"))), None);
+    let enforcer = "org.apache.maven.plugins:maven-enforcer-plugin:3.5.0";
+    assert_eq!(unfit(&|recording| recording.goals.push(goal(enforcer, "test-compile"))), None, "it is skipped");
     let kotlin = |order: &[&str]| {
         let goals: Vec<Goal> = order
             .iter()

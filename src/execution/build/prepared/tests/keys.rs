@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::scripted::{Said, Scripted};
+use crate::execution::container::Surefire;
 use crate::execution::scripted::{environment, executor};
 
 /// What is prepared.
@@ -22,7 +23,7 @@ fn every_input_changes_the_key() {
         revision: RevisionInput { tree: "tree".to_owned(), module: ModuleArguments::default() },
     };
     type Change = fn(&mut Asked);
-    let changes: [(&str, Change); 13] = [
+    let changes: [(&str, Change); 14] = [
         ("image", |asked| asked.environment.image = Digest::of(b"other")),
         ("arguments", |asked| asked.environment.maven_arguments = vec!["-Dx".to_owned()]),
         ("an argument more", |asked| asked.environment.maven_arguments = vec!["-Dx".to_owned(), "-Dy".to_owned()]),
@@ -32,6 +33,7 @@ fn every_input_changes_the_key() {
         ("start", |asked| asked.revision.module.start = "core".to_owned()),
         ("profiles", |asked| asked.revision.module.profiles = vec!["core".to_owned()]),
         ("whole", |asked| asked.revision.module.whole = true),
+        ("tests switched off", |asked| asked.revision.module.skips_tests = true),
         ("recorder", |asked| asked.executor.jars.recorder = "/x/other".into()),
         ("identity", |asked| asked.executor.identity = Digest::of(b"other")),
         ("limits of the build", |asked| asked.executor.limits.compile.memory_bytes += 1),
