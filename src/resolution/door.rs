@@ -78,7 +78,7 @@ pub struct Trouble {
 
 impl Trouble {
     /// Tells whether a build may do without what the origin has: only a POM names the origin, and it does not answer or is
-    /// closed. Otherwise this is a fault of the machine's network or settings.
+    /// closed. Any other failure may be one of the moment, or of the machine's network or settings.
     pub fn is_bearable(&self) -> bool {
         (self.silent || self.closed) && self.declared
     }

@@ -40,8 +40,8 @@ pub struct PomFacts {
     pub parent: Option<Parent>,
     /// `build/testSourceDirectory`.
     pub test_source_directory: Option<String>,
-    /// Whether the property `maven.test.skip` is true, outside of profiles: tests are not even compiled then.
-    pub skips_tests: bool,
+    /// The property `maven.test.skip` outside of profiles: tests are not even compiled where it is true.
+    pub skips_tests: Option<bool>,
     /// Modules, those of profiles included, in order.
     pub modules: Vec<DeclaredModule>,
     /// Profiles, in order.
@@ -268,7 +268,9 @@ impl Parser {
             ["project", "parent", "artifactId"] => facts.parent.get_or_insert_default().artifact_id = Some(text),
             ["project", "parent", "version"] => facts.parent.get_or_insert_default().version = Some(text),
             ["project", "parent", "relativePath"] => facts.parent.get_or_insert_default().relative_path = Some(text),
-            ["project", "properties", "maven.test.skip"] => facts.skips_tests = text == "true",
+            ["project", "properties", "maven.test.skip"] => {
+                facts.skips_tests = Some(text.eq_ignore_ascii_case("true"));
+            }
             ["project", "build", "testSourceDirectory"] => facts.test_source_directory = Some(text),
             ["project", "licenses", "license", part @ ("name" | "url")] => {
                 let Some(last) = facts.licenses.last_mut() else { unreachable!("it was pushed as it began") };

@@ -124,10 +124,11 @@ fn parent_of(poms: &Poms, directory: &str) -> Option<String> {
     poms.contains_key(&place).then(|| place.rsplit_once('/').map_or("", |(directory, _)| directory).to_owned())
 }
 
-/// Tells whether a module's POM, or one that it inherits from inside the tree, switches tests off by property. The nearest
-/// POM with the property decides for Maven; one that switches tests on again below is not told apart.
+/// Tells whether a module's POM, or one that it inherits from inside the tree, switches tests off by property. As in Maven, the
+/// nearest POM with the property decides.
 pub(super) fn skips_tests(poms: &Poms, module: &str) -> bool {
-    lineage(poms, module).iter().filter_map(|directory| facts_of(poms, directory)).any(|facts| facts.skips_tests)
+    let of = |directory: &String| facts_of(poms, directory)?.skips_tests;
+    lineage(poms, module).iter().find_map(of).unwrap_or(false)
 }
 
 fn facts_of<'a>(poms: &'a Poms, directory: &str) -> Option<&'a PomFacts> {

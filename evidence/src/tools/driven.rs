@@ -136,7 +136,10 @@ fn program(executor: &Executor, method: &MavenMethod<'_>, pattern: &str) -> Prog
         ..maven.clone()
     };
     let agent = agent_of(DATA, true);
-    let java = format!("#!/bin/sh\nexec '{}/bin/java' '{agent}' \"$@\"\n", environment.java_home);
+    let java = format!(
+        "#!/bin/sh\nexec '{}/bin/java' -XX:+IgnoreUnrecognizedVMOptions '{agent}' \"$@\"\n",
+        environment.java_home
+    );
     let mut steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },

@@ -243,8 +243,12 @@ fn coverage_seeds() -> Vec<Vec<u8>> {
 
 fn recording(input: &[u8]) {
     let recording = Recording::read(input);
-    for settings in &recording.tests {
-        let jvm = JvmSettings::of(settings, "/work/project/module", 17, 512);
+    for module in &recording.modules {
+        let calls = recording.calls(&module.project, "testCompile");
+        assert!(calls.len() <= recording.compilations.len());
+    }
+    for (settings, jdk) in recording.tests.iter().flat_map(|settings| [(settings, 8), (settings, 17)]) {
+        let jvm = JvmSettings::of(settings, "/work/project/module", jdk, 512);
         assert!(jvm.environment.iter().all(|(name, _)| !name.is_empty() && !name.contains('=')));
         assert!(jvm.working_directory.is_none_or(|path| path.starts_with("/work/project")));
     }

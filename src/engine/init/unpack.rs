@@ -70,3 +70,25 @@ pub(super) fn at_seconds(seconds: u64) -> Timestamps {
     let time = Timespec { tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX), tv_nsec: 0 };
     Timestamps { last_access: time, last_modification: time }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_that_is_refused_is_read_to_its_end_and_no_further() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(EntryType::Char);
+        header.set_size(0);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, "device", io::empty()).unwrap();
+        let archive = archive.into_inner().unwrap();
+        let input = [&archive[..], b"what follows"].concat();
+        let mut input = &input[..];
+        let error = unpack_input(&mut input, archive.len() as u64, directory.path().to_str().unwrap()).unwrap_err();
+        assert!(matches!(&error, StepError::Failed { error, .. } if error.contains("`device`")), "{error:?}");
+        assert_eq!(input, b"what follows");
+    }
+}

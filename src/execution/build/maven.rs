@@ -70,6 +70,10 @@ const JVM_OPTIONS: &str = "-Xms64m -Xmx1536m -XX:+IgnoreUnrecognizedVMOptions -X
                            -Dfile.encoding=UTF-8 -Duser.language=en -Duser.country=US -Duser.timezone=UTC \
                            -Djava.awt.headless=true -Dorg.slf4j.simpleLogger.showThreadName=false";
 
+/// Maven copies a snapshot's file with a time in its name to one without, unless this property is false. The cache of an image
+/// is read-only.
+const NORMALIZES: &str = "aether.artifactResolver.snapshotNormalization";
+
 /// Returns the Maven command that runs `goals` for a module.
 pub fn maven_command(
     settings: &MavenSettings<'_>,
@@ -81,6 +85,7 @@ pub fn maven_command(
     let mut argv = vec!["/opt/maven/bin/mvn".to_owned(), "-B".to_owned(), "-e".to_owned()];
     if offline {
         argv.push("-o".to_owned());
+        argv.push(format!("-D{NORMALIZES}=false"));
     }
     argv.push(format!("-Dmaven.repo.local={MAVEN_REPOSITORY}"));
     argv.push(format!("-Dmaven.ext.class.path={RECORDER}"));

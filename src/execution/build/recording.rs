@@ -115,6 +115,17 @@ pub struct CompilerCall {
     pub fail_on_error: bool,
 }
 
+impl CompilerCall {
+    /// Tells whether another call asks the same of the same sources.
+    fn asks_the_same(&self, other: &Self) -> bool {
+        let without_sources = |call: &Self| Self { sources: Vec::new(), ..call.clone() };
+        let sources = |call: &Self| -> BTreeSet<String> { call.sources.iter().cloned().collect() };
+        self.sources.len() == other.sources.len()
+            && without_sources(self) == without_sources(other)
+            && sources(self) == sources(other)
+    }
+}
+
 /// The default of [`CompilerCall::fail_on_error`].
 fn always() -> bool {
     true
@@ -208,18 +219,15 @@ impl Recording {
         first_of(&running).or_else(|| first_of(&off))
     }
 
-    /// Returns the compiler calls that made the classes of a module's goal. A second execution of the compiler plugin may
-    /// compile all sources of the first one again, into the same directory: then only the second one counts.
+    /// Returns the compiler calls that made the classes of a module's goal. A second execution of the compiler plugin may ask
+    /// the same again at once, of the same sources: then only one of the two counts.
     pub fn calls(&self, project: &str, goal: &str) -> Vec<&CompilerCall> {
-        let of_goal = |call: &&CompilerCall| call.project == project && call.goal == goal;
-        let calls: Vec<&CompilerCall> = self.compilations.iter().filter(of_goal).collect();
-        let replaces = |later: &CompilerCall, call: &CompilerCall| {
-            let sources: BTreeSet<&String> = later.sources.iter().collect();
-            later.output == call.output && call.sources.iter().all(|source| sources.contains(source))
-        };
-        let later = |at: usize| calls.get(at + 1..).unwrap_or_default();
-        let decides = |(at, call): &(usize, &&CompilerCall)| !later(*at).iter().any(|later| replaces(later, call));
-        calls.iter().enumerate().filter(decides).map(|(_, call)| *call).collect()
+        let mut calls: Vec<&CompilerCall> = Vec::new();
+        for call in self.compilations.iter().filter(|call| call.project == project && call.goal == goal) {
+            calls.pop_if(|last| last.asks_the_same(call));
+            calls.push(call);
+        }
+        calls
     }
 }
 
@@ -259,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_compiles_all_sources_again_replaces_the_earlier_one() {
+    fn a_call_that_asks_the_same_again_counts_once() {
         let recording = Recording::read(RECORDING.as_bytes());
         let first = &recording.compilations[0];
         let call = |name: &str, sources: &[&str], output: &str| CompilerCall {
@@ -268,12 +276,16 @@ mod tests {
             output: output.to_owned(),
             ..first.clone()
         };
+        let eclipse = CompilerCall { compiler: "eclipse".to_owned(), ..call("x", &["A"], "/t") };
         for (calls, expected) in [
-            (vec![call("1", &["A"], "/t"), call("2", &["A"], "/t")], "2"),
-            (vec![call("1", &["A"], "/t"), call("2", &["A", "B"], "/t"), call("3", &["C"], "/t")], "2 3"),
-            (vec![call("1", &["A", "B"], "/t"), call("2", &["A"], "/t")], "1 2"),
-            (vec![call("1", &["A"], "/t"), call("2", &["A"], "/u")], "1 2"),
-            (vec![call("1", &["A"], "/t"), call("2", &["A"], "/t"), call("3", &["A"], "/t")], "3"),
+            (vec![call("x", &["A", "B"], "/t"), call("x", &["B", "A"], "/t")], "x"),
+            (vec![call("x", &["A"], "/t"), call("x", &["A", "B"], "/t"), call("x", &["C"], "/t")], "x x x"),
+            (vec![call("x", &["A", "B"], "/t"), call("x", &["A"], "/t")], "x x"),
+            (vec![call("x", &["A"], "/t"), call("x", &["A"], "/u")], "x x"),
+            (vec![call("x", &["A"], "/t"), call("x", &["A"], "/t"), call("x", &["A"], "/t")], "x"),
+            (vec![call("stricter", &["A"], "/t"), call("x", &["A"], "/t")], "stricter x"),
+            (vec![eclipse.clone(), call("x", &["A"], "/t")], "x x"),
+            (vec![call("x", &["A"], "/t"), call("x", &["B"], "/t"), call("x", &["A"], "/t")], "x x x"),
         ] {
             let recording = Recording { compilations: calls, ..Recording::default() };
             let names: Vec<&str> =

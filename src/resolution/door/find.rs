@@ -78,7 +78,7 @@ pub(super) async fn find(asker: &Asker, path: &str) -> Found {
     {
         match ask(sources, &release, None).await {
             Ok(found) => {
-                tell_of_release(sources, path, &release);
+                tell_of_release(sources, path, &release, asked.err().flatten());
                 (asked, released) = (Ok(found), true);
             }
             Err(Some(failure)) => asked = Err(Some(failure)),
@@ -109,10 +109,8 @@ async fn ask(
     let locked = known.and_then(|file| file.origin.parse().ok());
     for origin in locked.iter().chain(&origins) {
         match fetch_release(sources, origin, path, known.map(|file| &file.sha256), MAX_ARTIFACT_BYTES).await {
-            Ok((sha256, _)) if known.is_none() && is_page(sources, &sha256) => {
-                let cause = format!("the origin `{origin}` has a web page in place of `{path}`");
-                let (origin, declared) = (origin.clone(), is_declared(sources, origin).await);
-                failure = Some(worse(failure, Trouble { origin, cause, silent: false, closed: true, declared }));
+            Ok((sha256, _)) if known.is_none() && is_page(sources, path, &sha256) => {
+                failure = Some(worse(failure, page(sources, origin, path).await));
             }
             Ok((sha256, size)) => return Ok((origin.clone(), sha256, size)),
             Err(Denied::Fetch(FetchError::Gone { .. })) => {}
@@ -126,17 +124,41 @@ async fn ask(
     Err(failure)
 }
 
-/// Warns that a release's POM stands in for a snapshot's.
-fn tell_of_release(sources: &Sources, path: &str, release: &str) {
-    sources.client.events().warning(format!("no origin that answers has {path}: {release} stands in for it"));
+/// Warns that a release's POM stands in for a snapshot's, which an origin may have if it is closed.
+fn tell_of_release(sources: &Sources, path: &str, release: &str, failure: Option<Trouble>) {
+    let warning = match failure.filter(|failure| failure.closed) {
+        Some(Trouble { origin, cause, .. }) => {
+            format!("{cause}: {release} stands in for it. If you may use that origin, give `--origin {origin}=URL`")
+        }
+        None => format!("no origin that answers has {path}: {release} stands in for it"),
+    };
+    sources.client.events().warning(warning);
 }
 
-/// Tells whether a file is a web page. Hosts that are gone often have one for every address.
-fn is_page(sources: &Sources, digest: &Digest) -> bool {
+/// Tells whether a POM, a jar or metadata is a web page. Hosts that are gone often have one for every address.
+fn is_page(sources: &Sources, path: &str, digest: &Digest) -> bool {
     let mut begin = Vec::new();
-    let read = sources.store.open_blob(digest).is_ok_and(|file| file.take(256).read_to_end(&mut begin).is_ok());
-    let text = begin.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&begin).trim_ascii_start().to_ascii_lowercase();
-    read && ["<!doctype html", "<html"].iter().any(|page| text.starts_with(page.as_bytes()))
+    [".pom", ".jar", ".xml"].iter().any(|end| path.ends_with(end))
+        && sources.store.open_blob(digest).is_ok_and(|file| file.take(4096).read_to_end(&mut begin).is_ok())
+        && begins_a_page(&begin)
+}
+
+/// Tells whether a text begins as HTML does, after a declaration of XML and comments.
+pub(super) fn begins_a_page(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+    let mut rest = text.trim_start_matches('\u{feff}').trim_start();
+    while let Some(end) = [("<?", "?>"), ("<!--", "-->")].iter().find(|(begin, _)| rest.starts_with(begin)) {
+        let Some((_, after)) = rest.split_once(end.1) else { return false };
+        rest = after.trim_start();
+    }
+    rest.starts_with("<!doctype html") || rest.starts_with("<html")
+}
+
+/// Returns the failure of an origin that has a web page in place of a file.
+async fn page(sources: &Sources, origin: &OriginName, path: &str) -> Trouble {
+    let cause = format!("the origin `{origin}` has a web page in place of `{path}`");
+    let declared = is_declared(sources, origin).await;
+    Trouble { origin: origin.clone(), cause, silent: false, closed: true, declared }
 }
 
 async fn is_declared(sources: &Sources, origin: &OriginName) -> bool {
@@ -150,7 +172,12 @@ fn worse(earlier: Option<Trouble>, trouble: Trouble) -> Trouble {
 }
 
 /// Returns the more severe of an origin's error and an earlier failure for the same path.
-async fn trouble(sources: &Sources, origin: &OriginName, error: &Denied, earlier: Option<Trouble>) -> Trouble {
+pub(super) async fn trouble(
+    sources: &Sources,
+    origin: &OriginName,
+    error: &Denied,
+    earlier: Option<Trouble>,
+) -> Trouble {
     let silent = matches!(error, Denied::Fetch(FetchError::OriginUnreachable { silent: true, .. }));
     let closed = matches!(error, Denied::Fetch(FetchError::Refused { status: 401 | 403, .. }));
     let declared = is_declared(sources, origin).await;
@@ -206,6 +233,9 @@ async fn find_metadata(asker: &Asker, path: &str) -> Found {
     let origins = held(&sources.origins).clone();
     for origin in origins {
         match fetch(sources, &origin, path, None, metadata::MAX_METADATA_BYTES).await {
+            Ok((digest, _)) if is_page(sources, path, &digest) => {
+                failure = Some(worse(failure, page(sources, &origin, path).await));
+            }
             Ok((digest, _)) => match freeze(sources, &origin, &cached, &digest).await {
                 Ok(frozen) => {
                     let text = frozen.content.clone();

@@ -4,8 +4,10 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response, StatusCode};
 
-use super::find::{Found, cached_metadata_path, find};
+use super::fetching::Denied;
+use super::find::{Found, begins_a_page, cached_metadata_path, find, trouble};
 use super::*;
+use crate::artifact::fetch::FetchError;
 use crate::artifact::origin::{Machine, OriginOptions, Origins};
 use crate::event::{Event, EventSink};
 use crate::resolution::metadata;
@@ -157,6 +159,36 @@ async fn a_release_stands_in_for_a_snapshot_that_is_gone() {
     let sha256 = Digest::of(b"the snapshot's own");
     held(&shared.sources.passage).files.insert(pom.to_owned(), MavenFile { sha256, released: false, ..file });
     assert!(matches!(find(&shared, pom).await, Found::Absent));
+}
+
+#[test]
+fn pages_are_told_from_files() {
+    for page in
+        ["<html>", " <!DOCTYPE HTML PUBLIC", "\u{feff}<?xml version='1.0'?>\n<!-- a --> <!-- b --><!doctype html>"]
+    {
+        assert!(begins_a_page(page.as_bytes()), "{page}");
+    }
+    for file in ["", "<project>", "<?xml version='1.0'?><!-- <html> --><project/>", "PK\u{3}\u{4}", "<!-- <html>"] {
+        assert!(!begins_a_page(file.as_bytes()), "{file}");
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_lets_nobody_in_is_closed() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = shared(directory.path(), "evil = \"https://gone.testevo.invalid/maven\"", EventSink::none());
+    let [central, evil] = [OriginName::central(), "evil".parse().unwrap()];
+    let refused = |status| Denied::Fetch(FetchError::Refused { origin: evil.clone(), path: "p".into(), status });
+    for (origin, status, bearable) in
+        [(&evil, 401, true), (&evil, 403, true), (&evil, 429, false), (&evil, 503, false), (&central, 403, false)]
+    {
+        let trouble = trouble(&shared.sources, origin, &refused(status), None).await;
+        assert_eq!(trouble.is_bearable(), bearable, "{origin} {status}");
+    }
+    // The page of a host that is gone does not hide another origin's failure.
+    let mut worst = Some(trouble(&shared.sources, &central, &refused(503), None).await);
+    worst = Some(trouble(&shared.sources, &evil, &refused(401), worst).await);
+    assert_eq!(worst.unwrap().origin, central);
 }
 
 #[tokio::test]
@@ -351,10 +383,14 @@ async fn what_a_portal_serves_in_place_of_metadata_is_not_frozen() {
         files: BTreeMap::from([("/g/versioned/maven-metadata.xml".to_owned(), content.into())]),
         dates: None,
     };
-    for content in ["<html><body>Sign in</body></html>", "", "not even a page"] {
+    for (content, why) in [
+        ("<html><body>Sign in</body></html>", "has a web page in place of"),
+        ("", "not understood"),
+        ("not even a page", "not understood"),
+    ] {
         let shared = shared_for(directory.path(), &library(content).serve().await, 8);
         let found = find(&shared, "g/versioned/maven-metadata.xml").await;
-        assert!(matches!(found, Found::Failed(cause) if cause.contains("not understood")), "{content}");
+        assert!(matches!(found, Found::Failed(cause) if cause.contains(why)), "{content}");
         assert!(held(&shared.sources.passage).metadata.is_empty(), "{content}");
         assert_eq!(held(&shared.troubles).failed.len(), 1, "{content}");
     }

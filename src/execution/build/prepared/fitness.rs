@@ -18,19 +18,12 @@ const HARMLESS: [&str; 4] = [
     "org.codehaus.mojo:build-helper-maven-plugin:",
 ];
 
-/// Plugins that only check, report or format, and those whose goals every execution skips. What one of them changed all the
-/// same is seen: sources that it rewrites, and classes that are not what the warm compiler makes.
-const CHECKS: [&str; 24] = [
-    "com.coveo:fmt-maven-plugin:",
-    "com.diffplug.spotless:spotless-maven-plugin:",
-    "com.github.ekryd.sortpom:sortpom-maven-plugin:",
+/// Plugins that only check or report, and those that only set properties. Those that rewrite sources are not among them: they would
+/// rewrite a submission's as well.
+const CHECKS: [&str; 16] = [
     "com.github.spotbugs:spotbugs-maven-plugin:",
-    "com.mycila:license-maven-plugin:",
-    "com.spotify.fmt:fmt-maven-plugin:",
     "de.thetaphi:forbiddenapis:",
     "io.github.git-commit-id:git-commit-id-maven-plugin:",
-    "net.revelc.code.formatter:formatter-maven-plugin:",
-    "net.revelc.code:impsort-maven-plugin:",
     "org.apache.maven.plugins:maven-checkstyle-plugin:",
     "org.apache.maven.plugins:maven-enforcer-plugin:",
     "org.apache.maven.plugins:maven-javadoc-plugin:",
@@ -40,7 +33,6 @@ const CHECKS: [&str; 24] = [
     "org.codehaus.mojo:animal-sniffer-maven-plugin:",
     "org.codehaus.mojo:buildnumber-maven-plugin:",
     "org.codehaus.mojo:findbugs-maven-plugin:",
-    "org.codehaus.mojo:license-maven-plugin:",
     "org.gaul:modernizer-maven-plugin:",
     "org.jacoco:jacoco-maven-plugin:",
     "org.owasp:dependency-check-maven:",

@@ -44,7 +44,14 @@ fn what_keeps_this_jvm_from_starting_is_left_out() {
         (8, opens, ""),
         (11, opens, opens),
         (8, "--enable-preview --add-modules java.sql -Xlog:gc -Xloggc:gc.log", "-Xloggc:gc.log"),
-        (8, "-Xbootclasspath/p:a.jar -d64", "-Xbootclasspath/p:a.jar|-d64"),
+        (8, "-Xbootclasspath/p:a.jar -d64 -d32 -Xincgc", "-Xbootclasspath/p:a.jar|-d64"),
+        (11, "--enable-native-access ALL-UNNAMED -Da", "-Da"),
+        (17, "--enable-native-access ALL-UNNAMED -Da", "--enable-native-access|ALL-UNNAMED|-Da"),
+        (17, "-version --module=m/c -Xshare:dump --list-modules -Da", "-Da"),
+        (17, "--add-modules jdk.incubator.concurrent,jdk.jpackage,jdk.snmp", "--add-modules|jdk.jpackage"),
+        (11, "--add-modules jdk.scripting.nashorn,jdk.jpackage", "--add-modules|jdk.scripting.nashorn"),
+        (11, "-XX:+UseConcMarkSweepGC -XX:+UseZGC", "-XX:+UseConcMarkSweepGC"),
+        (21, "-XX:+UseZGC -XX:+UseParNewGC", "-XX:+UseZGC"),
         (11, "-Xbootclasspath/p:a.jar -d64 -Xbootclasspath/a:b.jar -Xlog:gc", "-Xbootclasspath/a:b.jar|-Xlog:gc"),
         (11, "--add-modules java.xml.bind,java.sql", "--add-modules|java.sql"),
         (11, "--add-modules=java.xml.bind --add-modules java.se.ee -Da", "-Da"),
@@ -57,7 +64,7 @@ fn what_keeps_this_jvm_from_starting_is_left_out() {
         (17, "-Djava.endorsed.dirs=target/endorsed -Djava.security.manager=allow", "-Djava.security.manager=allow"),
         (11, "-Djava.security.manager=allow -Djava.security.manager", "-Djava.security.manager"),
         (8, "-Djava.endorsed.dirs=target/endorsed", "-Djava.endorsed.dirs=target/endorsed"),
-        (17, "-XX:MaxPermSize=64m -XX:+UseConcMarkSweepGC", "-XX:MaxPermSize=64m|-XX:+UseConcMarkSweepGC"),
+        (17, "-XX:MaxPermSize=64m -XX:+UseConcMarkSweepGC", "-XX:MaxPermSize=64m"),
     ] {
         assert_eq!(arguments(line, jdk, 1024).join("|"), expected, "{jdk} {line}");
     }
