@@ -8,6 +8,7 @@ use testevo_sandbox::engine::session::{Captured, StepOutput};
 use testevo_sandbox::engine::spec::CommandEnd;
 use testevo_sandbox::execution::build::recording::Recording;
 use testevo_sandbox::execution::build::surefire::JvmSettings;
+use testevo_sandbox::execution::container::places::PROJECT;
 use testevo_sandbox::execution::launch::coverage::{SourceFile, read_xml};
 use testevo_sandbox::execution::launch::tracing::read_trace;
 use testevo_sandbox::execution::mutation::emission::{numbered, texts};
@@ -248,7 +249,7 @@ fn recording(input: &[u8]) {
         assert!(calls.len() <= recording.compilations.len());
     }
     for (settings, jdk) in recording.tests.iter().flat_map(|settings| [(settings, 8), (settings, 17)]) {
-        let jvm = JvmSettings::of(settings, "/work/project/module", jdk, 512);
+        let jvm = JvmSettings::of(settings, &format!("{PROJECT}/module"), jdk, 512);
         assert!(jvm.environment.iter().all(|(name, _)| !name.is_empty() && !name.contains('=')));
         assert!(jvm.working_directory.is_none_or(|path| path.starts_with("/work/project")));
     }

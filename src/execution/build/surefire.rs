@@ -5,8 +5,11 @@
 //! does not start, such as module options on JDK 8: projects have them for other JDKs, and published labels come from launches
 //! without any.
 
+mod starting;
+
 use serde::{Deserialize, Serialize};
 
+use self::starting::{findable, starts};
 use crate::execution::build::recording::TestSettings;
 use crate::execution::container::places::PROJECT;
 
@@ -32,88 +35,6 @@ const WITH_VALUE: [&str; 8] = [
     "--limit-modules",
     "--upgrade-module-path",
 ];
-
-/// The option that names modules which the JVM must find to start.
-const ADDS_MODULES: &str = "--add-modules";
-
-/// The option that hides all other modules of the development kit. Tests on the class path may need them.
-const LIMITS_MODULES: &str = "--limit-modules";
-
-/// The first JDK with modules.
-const MODULAR: u32 = 9;
-
-/// Modules that development kits have from the first of these JDKs on and no more in the second. Other modules of these
-/// beginnings are in all kits with modules.
-const SOMETIMES: [(&str, u32, u32); 20] = [
-    ("java.activation", MODULAR, 11),
-    ("java.corba", MODULAR, 11),
-    ("java.net.http", 11, u32::MAX),
-    ("java.se.ee", MODULAR, 11),
-    ("java.transaction", MODULAR, 11),
-    ("java.xml.bind", MODULAR, 11),
-    ("java.xml.ws", MODULAR, 11),
-    ("java.xml.ws.annotation", MODULAR, 11),
-    ("jdk.aot", MODULAR, 17),
-    ("jdk.incubator.foreign", 14, 19),
-    ("jdk.incubator.vector", 16, u32::MAX),
-    ("jdk.jpackage", 16, u32::MAX),
-    ("jdk.nio.mapmode", 14, u32::MAX),
-    ("jdk.pack", MODULAR, 14),
-    ("jdk.random", 17, u32::MAX),
-    ("jdk.rmic", MODULAR, 15),
-    ("jdk.scripting.nashorn", MODULAR, 15),
-    ("jdk.scripting.nashorn.shell", MODULAR, 15),
-    ("jdk.xml.bind", MODULAR, 11),
-    ("jdk.xml.ws", MODULAR, 11),
-];
-
-/// Beginnings of modules of which only those above are ever in a kit.
-const SELDOM: [&str; 3] = ["java.jnlp", "jdk.incubator.", "jdk.snmp"];
-
-/// Collectors that not every JVM has, with the JDKs from the first on and before the second.
-const COLLECTORS: [(&str, u32, u32); 6] = [
-    ("ConcMarkSweepGC", 0, 14),
-    ("EpsilonGC", u32::MAX, u32::MAX),
-    ("ParNewGC", 0, 10),
-    ("ParallelOldGC", 0, 15),
-    ("ShenandoahGC", 15, u32::MAX),
-    ("ZGC", 15, u32::MAX),
-];
-
-/// System properties with which a JVM from one version on, or before one, does not start.
-const FATAL_FROM: [(&str, u32); 2] = [("java.endorsed.dirs", MODULAR), ("java.ext.dirs", MODULAR)];
-const FATAL_BEFORE: [(&str, &str, u32); 2] =
-    [("java.security.manager", "allow", 12), ("java.security.manager", "disallow", 12)];
-
-/// Beginnings of options that only a JVM before JDK 9 knows, and of those that only a later one knows. Most options that a JVM
-/// does not know are ignored, because the JVM is told so; these are not.
-const ONLY_BEFORE_MODULES: [&str; 3] = ["-Xbootclasspath/p:", "-Xbootclasspath:", "-d64"];
-const ONLY_WITH_MODULES: [&str; 2] = ["--", "-Xlog:"];
-
-/// The option for native access, and the first JDK that knows it.
-const NATIVE_ACCESS: (&str, u32) = ("--enable-native-access", 16);
-
-/// Options that end every JVM before the test, choose another main class, or name a collector beside the one that a launch has.
-const NEVER: [&str; 15] = [
-    "-?",
-    "-XX:+DumpSharedSpaces",
-    "-Xconcgc",
-    "-Xincgc",
-    "-Xshare:dump",
-    "-X",
-    "-d32",
-    "-h",
-    "-help",
-    "-version",
-    "--dry-run",
-    "--help",
-    "--list-modules",
-    "--validate-modules",
-    "--version",
-];
-
-/// Beginnings of modules that the images' development kits have, and of words that stand for several.
-const FINDABLE: [&str; 3] = ["java.", "jdk.", "ALL-"];
 
 /// What Surefire replaces with the number of a forked JVM or its thread, which is 1 where there is one.
 const NUMBERS: [&str; 2] = ["${surefire.forkNumber}", "${surefire.threadNumber}"];
@@ -179,41 +100,6 @@ fn arguments(line: &str, jdk: u32, heap_mib: u64) -> Vec<String> {
         }
     }
     kept
-}
-
-/// Tells whether a JVM of this JDK starts with an argument.
-fn starts(argument: &str, jdk: u32) -> bool {
-    let unknown: &[&str] = if jdk < MODULAR { &ONLY_WITH_MODULES } else { &ONLY_BEFORE_MODULES };
-    let is_known = !unknown.iter().any(|begin| argument.starts_with(begin));
-    let (native, from) = NATIVE_ACCESS;
-    let is_early = argument.starts_with(native) && jdk < from;
-    let collector = argument.strip_prefix("-XX:+Use");
-    let lacks = COLLECTORS.iter().any(|(name, from, end)| collector == Some(name) && !(*from..*end).contains(&jdk));
-    let property = argument.strip_prefix("-D").map(|property| property.split_once('=').unwrap_or((property, "")));
-    let is_fatal = |(name, value): (&str, &str)| {
-        FATAL_FROM.iter().any(|(fatal, from)| name == *fatal && jdk >= *from)
-            || FATAL_BEFORE.iter().any(|(fatal, word, before)| name == *fatal && value == *word && jdk < *before)
-    };
-    let ends = NEVER.contains(&argument) || argument.starts_with("--module=");
-    is_known && !is_early && !lacks && !ends && !property.is_some_and(is_fatal)
-}
-
-/// Returns the value of an option without modules of the project, and without those that this development kit lacks. Tests run on
-/// the class path, where the JVM finds no such module and would not start. `None` if the option is left out.
-fn findable(option: &str, value: &str, jdk: u32) -> Option<String> {
-    if option == LIMITS_MODULES {
-        return None;
-    }
-    if option != ADDS_MODULES {
-        return Some(value.to_owned());
-    }
-    let is_there = |module: &str| match SOMETIMES.iter().find(|(name, _, _)| module == *name) {
-        Some((_, first, end)) => (*first..*end).contains(&jdk),
-        None => !SELDOM.iter().any(|begin| module.starts_with(begin)),
-    };
-    let is_findable = |module: &&str| FINDABLE.iter().any(|begin| module.starts_with(begin)) && is_there(module);
-    let modules: Vec<&str> = value.split(',').filter(is_findable).collect();
-    (!modules.is_empty()).then(|| modules.join(","))
 }
 
 /// Returns a setting as Surefire's only forked JVM gets it.

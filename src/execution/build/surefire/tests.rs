@@ -70,13 +70,13 @@ fn what_keeps_this_jvm_from_starting_is_left_out() {
     }
     let mut own = settings("");
     own.system_properties.insert("java.ext.dirs".into(), "target".into());
-    assert_eq!(JvmSettings::of(&own, "/work/project", 11, 1024).arguments, ["-Dp=a b"]);
-    assert_eq!(JvmSettings::of(&own, "/work/project", 8, 1024).arguments, ["-Djava.ext.dirs=target", "-Dp=a b"]);
+    assert_eq!(JvmSettings::of(&own, PROJECT, 11, 1024).arguments, ["-Dp=a b"]);
+    assert_eq!(JvmSettings::of(&own, PROJECT, 8, 1024).arguments, ["-Djava.ext.dirs=target", "-Dp=a b"]);
 }
 
 #[test]
 fn properties_environment_and_directory_apply() {
-    let jvm = JvmSettings::of(&settings("-Da=1"), "/work/project/m", 17, 1024);
+    let jvm = JvmSettings::of(&settings("-Da=1"), &format!("{PROJECT}/m"), 17, 1024);
     assert_eq!(jvm.arguments, ["-Da=1", "-Dp=a b"]);
     assert_eq!(jvm.environment, [("E".to_owned(), "1".to_owned())]);
     assert_eq!(jvm.working_directory.as_deref(), Some("/work/project/m/target/w"));
@@ -88,7 +88,7 @@ fn properties_environment_and_directory_apply() {
     {
         assert_eq!(inside(path, "/work/project/m").as_deref(), Some(expected), "{path}");
     }
-    assert!(JvmSettings::of(&settings("-XX:+UseG1GC"), "/work/project", 17, 1).chooses_collector());
+    assert!(JvmSettings::of(&settings("-XX:+UseG1GC"), PROJECT, 17, 1).chooses_collector());
     assert!(!jvm.chooses_collector());
 }
 
@@ -100,7 +100,7 @@ fn the_number_of_the_forked_jvm_is_one() {
         working_directory: Some("target/f${surefire.forkNumber}".into()),
         ..settings("-Da=${surefire.forkNumber}")
     };
-    let jvm = JvmSettings::of(&own, "/work/project", 17, 1024);
+    let jvm = JvmSettings::of(&own, PROJECT, 17, 1024);
     assert_eq!(jvm.arguments, ["-Da=1", "-Dschema=S_1"]);
     assert_eq!(jvm.environment, [("N".to_owned(), "1".to_owned())]);
     assert_eq!(jvm.working_directory.as_deref(), Some("/work/project/target/f1"));
