@@ -1,4 +1,4 @@
-//! With which arguments the JVM of a JDK starts. Projects have options for several JDKs. Source: the JDKs' release notes.
+//! With which arguments the JVM of a JDK starts. Projects have options for several JDKs.
 
 /// The option that names modules which the JVM must find to start.
 const ADDS_MODULES: &str = "--add-modules";
