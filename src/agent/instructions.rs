@@ -8,6 +8,7 @@ use super::TaskFile;
 use super::change::Change;
 use crate::execution::build::maven::{COMPILE_GOALS, MavenSettings, class_path_file, maven_command};
 use crate::execution::container::limits::ExecutionLimits;
+use crate::execution::launch::{OLDEST_JDK_OF_PLATFORM_6, PLATFORM_1, PLATFORM_6};
 use crate::execution::module::ModuleArguments;
 use crate::image::recipe::java_home;
 use crate::manifest::{Launcher, RepositoryManifest};
@@ -52,12 +53,12 @@ impl Commands {
 fn run_command(manifest: &RepositoryManifest, module: &ModuleArguments, class: &str, method: &MethodId) -> String {
     let class_path = class_path_file(module);
     let console = match (manifest.build.launcher, manifest.jdk) {
-        (Launcher::Platform6, _) => "/opt/junit6/console.jar".to_owned(),
-        (Launcher::Auto, 17..) => format!(
-            "\"$(grep -q /junit-jupiter-api/6 {} && echo /opt/junit6/console.jar || echo /opt/junit/console.jar)\"",
+        (Launcher::Platform6, _) => PLATFORM_6.to_owned(),
+        (Launcher::Auto, OLDEST_JDK_OF_PLATFORM_6..) => format!(
+            "\"$(grep -q /junit-jupiter-api/6 {} && echo {PLATFORM_6} || echo {PLATFORM_1})\"",
             quoted(&class_path)
         ),
-        (Launcher::Platform1 | Launcher::Auto, _) => "/opt/junit/console.jar".to_owned(),
+        (Launcher::Platform1 | Launcher::Auto, _) => PLATFORM_1.to_owned(),
     };
     format!(
         "cd {} && java -ea -cp {console}:target/test-classes:target/classes:\"$(cat {})\" \

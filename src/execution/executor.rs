@@ -13,6 +13,7 @@ use crate::execution::container::file_name;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::CLASS_ARCHIVE;
 use crate::execution::container::pool::ContainerPool;
+use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::container::{Environment, ToolJars};
 use crate::execution::key::ExecutionInputs;
 use crate::execution::request::CellIdentity;
@@ -67,8 +68,8 @@ pub struct Launched {
     /// Times and machine.
     pub measured: Measured,
     /// The requested files, of each subclass in turn if the method ran in several; `None` for a file that is missing or
-    /// too large.
-    pub files: Vec<Option<Vec<u8>>>,
+    /// too large. They are on disk, because a submission decides how long they are.
+    pub files: Vec<Option<Arc<TemporaryFile>>>,
 }
 
 impl Launched {

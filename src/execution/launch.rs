@@ -8,20 +8,23 @@ mod subclasses;
 pub mod tracing;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use fs_err as fs;
 
 use self::program::ENGINES;
-pub use self::program::{Launch, LaunchSteps, PLATFORM_1, console_for, launch_command, launch_program};
+pub use self::program::{
+    Launch, LaunchSteps, OLDEST_JDK_OF_PLATFORM_6, PLATFORM_1, PLATFORM_6, console_for, launch_command, launch_program,
+};
 use crate::engine::EngineError;
-use crate::engine::session::ContainerRun;
+use crate::engine::session::{Captured, ContainerRun};
 use crate::engine::spec::{ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, StepResult};
 use crate::execution::attempt::{Came, attempt};
 use crate::execution::build::built::Built;
 use crate::execution::container::places::CLASS_ARCHIVE;
 use crate::execution::container::pool::Then;
 use crate::execution::container::steps::command_end;
-use crate::execution::container::temporary::Spool;
+use crate::execution::container::temporary::{Spool, TemporaryFile};
 use crate::execution::container::{self, Environment};
 use crate::execution::executor::{Executor, Launched};
 use crate::execution::fault::{engine_fault, not_done};
@@ -232,7 +235,7 @@ impl Executor {
             Ok(run) => {
                 let declared_in = class_of_method(class, method);
                 let asked = Asked { class: run_class, declared_in: &declared_in, method, seal: launch.seal };
-                launched(&run, &steps, &asked, (logs, &name), number, base.clone())
+                launched(&run, &steps, &asked, (logs, &name), number, base.clone(), &self.temporary)
             }
             Err(error) => Ok(fault(&error)),
         }
@@ -255,6 +258,7 @@ fn launched(
     (logs, name): (&CellLogs, &str),
     attempts: u32,
     base: Measured,
+    temporary: &Path,
 ) -> std::io::Result<Launched> {
     logs.command(name, run.step(steps.java))?;
     let mut reported = false;
@@ -288,12 +292,20 @@ fn launched(
         unreported: verdict.outcome == Outcome::Pass && said.report_complete && !reported,
         ..measured
     };
-    let content = |step: &usize| match run.step(*step) {
-        Some(output) if output.result() == Some(&StepResult::Done) => Ok(Some(output.content.bytes()?.into_owned())),
-        _ => Ok(None),
-    };
-    let files = steps.files.iter().map(content).collect::<std::io::Result<_>>()?;
+    let files = steps.files.iter().map(|step| sent(run, *step, temporary)).collect::<std::io::Result<_>>()?;
     Ok(Launched { outcome: verdict.outcome, detail: verdict.detail, attempts, measured, files })
+}
+
+/// Returns the file that a step sent, moved out of the launch's spool; `None` if it is missing or too large.
+fn sent(run: &ContainerRun, step: usize, temporary: &Path) -> std::io::Result<Option<Arc<TemporaryFile>>> {
+    let done = run.step(step).filter(|output| output.result() == Some(&StepResult::Done));
+    let Some(output) = done else { return Ok(None) };
+    let file = TemporaryFile::named(temporary, "sent", "data");
+    match &output.content {
+        Captured::Memory(bytes) => fs::write(file.path(), bytes)?,
+        Captured::File { path, .. } => fs::rename(path, file.path())?,
+    }
+    Ok(Some(Arc::new(file)))
 }
 
 #[cfg(test)]

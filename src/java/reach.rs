@@ -5,14 +5,17 @@
 //! written and never resolved. Two members with one name count as mentioned together, so the answer may include too
 //! much text. Members that only reflection or another file's code calls are missed, unless they belong to the test's
 //! life cycle.
+//!
+//! A submission wrote the file, and the program reads it outside of any container. So time and memory must grow with
+//! the file's length alone, and never with a product, such as supertypes times types of that name.
 
 mod outline;
 mod platform;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use outline::{Import, Item, ItemKind, Mention, Outline, Use};
+use outline::{Declaration, Import, ItemKind, Mention, Outline, Use};
 use platform::is_of_java_lang;
 
 /// Where a compiler found an error.
@@ -39,6 +42,8 @@ pub struct TestSource<'a> {
     lines: Vec<usize>,
     outline: Outline<'a>,
     items_by_name: HashMap<&'a str, Vec<usize>>,
+    /// Declarations by the further names of their members.
+    declarations_by_name: HashMap<&'a str, Vec<usize>>,
     types_by_name: HashMap<&'a str, Vec<usize>>,
     items_by_type: HashMap<usize, Vec<usize>>,
 }
@@ -59,16 +64,23 @@ impl<'a> TestSource<'a> {
         let mut items_by_name: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut items_by_type: HashMap<usize, Vec<usize>> = HashMap::new();
         for (index, item) in outline.items.iter().enumerate() {
-            for name in &item.names {
+            if let Some(name) = item.name {
                 items_by_name.entry(name).or_default().push(index);
             }
             items_by_type.entry(item.owner).or_default().push(index);
+        }
+        let mut declarations_by_name: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, declaration) in outline.declarations.iter().enumerate() {
+            for name in &declaration.provides {
+                declarations_by_name.entry(*name).or_default().push(index);
+            }
         }
         let mut types_by_name: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, declared) in outline.types.iter().enumerate() {
             types_by_name.entry(declared.name).or_default().push(index);
         }
-        Some(Self { bytes, lines: line_starts(bytes), outline, items_by_name, types_by_name, items_by_type })
+        let lines = line_starts(bytes);
+        Some(Self { bytes, lines, outline, items_by_name, declarations_by_name, types_by_name, items_by_type })
     }
 
     /// Returns what a method reaches. `class` is the binary name of its class without the package. A file that does not
@@ -134,6 +146,8 @@ impl Reach {
 struct Search<'s> {
     source: &'s TestSource<'s>,
     items: HashSet<usize>,
+    /// Declarations that were reached with all of their members.
+    declarations: HashSet<usize>,
     types: HashSet<usize>,
     headers: HashSet<usize>,
     /// The method's class, its superclasses and its enclosing classes, as far as the file declares them.
@@ -141,6 +155,8 @@ struct Search<'s> {
     names: HashSet<(&'s str, Use)>,
     /// Reached text that is not read yet.
     left: Vec<Range<usize>>,
+    /// The mentions that were read: ends of disjoint ranges of their indexes, by the beginnings.
+    read: BTreeMap<usize, usize>,
     reached: BTreeSet<(usize, usize)>,
     mentioned: HashSet<&'s str>,
     /// Whether a mentioned type, or member without a qualifier, is neither declared nor imported by name.
@@ -153,11 +169,13 @@ impl<'s> Search<'s> {
         Self {
             source,
             items: HashSet::new(),
+            declarations: HashSet::new(),
             types: HashSet::new(),
             headers: HashSet::new(),
             chain: HashSet::new(),
             names: HashSet::new(),
             left: Vec::new(),
+            read: BTreeMap::new(),
             reached: BTreeSet::new(),
             mentioned: HashSet::new(),
             unknown_type: false,
@@ -169,14 +187,16 @@ impl<'s> Search<'s> {
     fn begin(&mut self, class: &str, method: &str) {
         let outline = &self.source.outline;
         let own: Vec<usize> = (0..outline.types.len()).filter(|at| outline.is_named(*at, class)).collect();
-        let mut left = own.clone();
+        let (mut left, mut names) = (own.clone(), HashSet::new());
         while let Some(at) = left.pop() {
             if !self.chain.insert(at) {
                 continue;
             }
             left.extend(outline.types[at].outer);
             for name in &outline.types[at].supertypes {
-                left.extend(self.source.types_by_name.get(name).into_iter().flatten());
+                if names.insert(*name) {
+                    left.extend(self.source.types_by_name.get(name).into_iter().flatten());
+                }
             }
         }
         if own.is_empty() {
@@ -188,7 +208,7 @@ impl<'s> Search<'s> {
         for at in chain.iter().copied() {
             self.header(at);
             for index in self.source.members(at) {
-                if outline.items[index].runs_always(outline.types[at].has_supertypes) {
+                if outline.runs_always(index, outline.types[at].has_supertypes) {
                     self.item(index);
                 }
             }
@@ -198,7 +218,7 @@ impl<'s> Search<'s> {
         let first = rest.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
         let provider = format!("parametersFor{first}{}", rest.as_str());
         let is_named = |index: &usize, name: &str| {
-            outline.items[*index].kind == ItemKind::Method && outline.items[*index].names.contains(&name)
+            outline.declaration(*index).kind == ItemKind::Method && outline.names(*index).any(|one| one == name)
         };
         let declared_in = |types: &[usize], name: &str| -> Vec<usize> {
             types.iter().flat_map(|at| self.source.members(*at)).filter(|index| is_named(index, name)).collect()
@@ -212,11 +232,13 @@ impl<'s> Search<'s> {
     }
 
     fn run(&mut self) {
+        let mentions = &self.source.outline.mentions;
         while let Some(text) = self.left.pop() {
-            let mentions = &self.source.outline.mentions;
             let first = mentions.partition_point(|mention| mention.at < text.start);
-            for mention in mentions[first..].iter().take_while(|mention| mention.at < text.end) {
-                self.mention(mention);
+            let end = mentions.partition_point(|mention| mention.at < text.end);
+            // Texts lie in each other where a header's annotation has types in its values.
+            for part in unread(&mut self.read, first..end) {
+                mentions[part].iter().for_each(|mention| self.mention(mention));
             }
         }
     }
@@ -265,32 +287,40 @@ impl<'s> Search<'s> {
             let Some(rest) = mention.name.strip_prefix(prefix).filter(|_| mention.by != Use::Name) else { continue };
             if let Some(first) = rest.chars().next().filter(|first| first.is_uppercase()) {
                 let field = format!("{}{}", first.to_lowercase(), &rest[first.len_utf8()..]);
-                let named = self.source.items_by_name.get(field.as_str()).into_iter().flatten();
-                let fields: Vec<usize> =
-                    named.copied().filter(|index| outline.items[*index].kind == ItemKind::Field).collect();
-                fields.into_iter().for_each(|index| self.item(index));
+                self.members_named(&field, |kind| kind == ItemKind::Field);
             }
         }
     }
 
     /// Reaches the members that a name may stand for.
     fn named(&mut self, name: &str, by: Use) {
+        self.members_named(name, |kind| match kind {
+            ItemKind::Method => by != Use::Name,
+            // Also by a call, which may be one of a builder or a fluent accessor.
+            ItemKind::Field => true,
+            ItemKind::Constant => by != Use::Call,
+            ItemKind::Constructor | ItemKind::Initializer => false,
+        });
         let source = self.source;
-        for index in source.items_by_name.get(name).into_iter().flatten() {
-            let stands = match source.outline.items[*index].kind {
-                ItemKind::Method => by != Use::Name,
-                // Also by a call, which may be one of a builder or a fluent accessor.
-                ItemKind::Field => true,
-                ItemKind::Constant => by != Use::Call,
-                ItemKind::Constructor | ItemKind::Initializer => false,
-            };
-            if stands {
-                self.item(*index);
-            }
-        }
         if by != Use::Call {
             for at in source.types_by_name.get(name).into_iter().flatten() {
                 self.whole_type(*at);
+            }
+        }
+    }
+
+    /// Reaches the members that a name mentions and whose kinds it may stand for.
+    fn members_named(&mut self, name: &str, stands: impl Fn(ItemKind) -> bool) {
+        let source = self.source;
+        for index in source.items_by_name.get(name).into_iter().flatten() {
+            if stands(source.outline.declaration(*index).kind) {
+                self.item(*index);
+            }
+        }
+        for at in source.declarations_by_name.get(name).into_iter().flatten() {
+            let declaration = &source.outline.declarations[*at];
+            if stands(declaration.kind) && self.declarations.insert(*at) {
+                declaration.items.clone().for_each(|index| self.item(index));
             }
         }
     }
@@ -305,10 +335,10 @@ impl<'s> Search<'s> {
         if self.chain.contains(&at) {
             return;
         }
-        let has_supertypes = self.source.outline.types[at].has_supertypes;
+        let outline = &self.source.outline;
+        let has_supertypes = outline.types[at].has_supertypes;
         for index in self.source.members(at) {
-            let item = &self.source.outline.items[index];
-            if item.runs_when_made() || item.may_be_called_unseen(has_supertypes) {
+            if outline.runs_when_made(index) || outline.may_be_called_unseen(index, has_supertypes) {
                 self.item(index);
             }
         }
@@ -345,9 +375,32 @@ impl TestSource<'_> {
     }
 }
 
-impl Item<'_> {
-    /// Tells whether this member runs with every test of its class.
-    fn runs_always(&self, has_supertypes: bool) -> bool {
+/// Returns the parts of a range that were not read before, and marks the range as read. `read` has the ends of disjoint
+/// ranges by their beginnings. However ranges overlap, each index is in one part of one answer.
+fn unread(read: &mut BTreeMap<usize, usize>, range: Range<usize>) -> Vec<Range<usize>> {
+    let before = read.range(..=range.start).next_back().map_or(0, |(_, end)| *end);
+    let begin = range.start.max(before);
+    if begin >= range.end {
+        return Vec::new();
+    }
+    // One range takes the place of those within it, so that a later range does not meet them one by one.
+    let within: Vec<(usize, usize)> = read.range(begin..range.end).map(|(start, end)| (*start, *end)).collect();
+    let (mut start, mut parts) = (begin, Vec::new());
+    for (next, end) in within {
+        read.remove(&next);
+        parts.push(start..next);
+        start = end;
+    }
+    if start < range.end {
+        parts.push(start..range.end);
+    }
+    read.insert(begin, start.max(range.end));
+    parts
+}
+
+impl Outline<'_> {
+    /// Tells whether a member runs with every test of its class.
+    fn runs_always(&self, item: usize, has_supertypes: bool) -> bool {
         let is_lifecycle = |name: &&str| {
             name.starts_with("Before")
                 || name.starts_with("After")
@@ -358,29 +411,31 @@ impl Item<'_> {
         };
         // JUnit 3 uses names in place of annotations.
         let is_junit3 =
-            || has_supertypes && self.names.iter().any(|name| matches!(*name, "setUp" | "tearDown" | "suite"));
-        self.runs_when_made()
-            || (self.kind == ItemKind::Method && (self.annotations.iter().any(is_lifecycle) || is_junit3()))
+            || has_supertypes && self.names(item).any(|name| matches!(name, "setUp" | "tearDown" | "suite"));
+        let Declaration { kind, annotations, .. } = self.declaration(item);
+        self.runs_when_made(item)
+            || (*kind == ItemKind::Method && (annotations.iter().any(is_lifecycle) || is_junit3()))
     }
 
-    /// Tells whether this member runs when its class is initialised or an object is created.
-    fn runs_when_made(&self) -> bool {
-        match self.kind {
+    /// Tells whether a member runs when its class is initialised or an object is created.
+    fn runs_when_made(&self, item: usize) -> bool {
+        match self.declaration(item).kind {
             ItemKind::Constructor | ItemKind::Initializer | ItemKind::Constant => true,
             // A framework that reads a field's annotation also sets the field.
-            ItemKind::Field => self.has_value || !self.annotations.is_empty(),
+            ItemKind::Field => self.items[item].has_value || !self.declaration(item).annotations.is_empty(),
             ItemKind::Method => false,
         }
     }
 
-    /// Tells whether another type may call this method under a name of its own.
-    fn may_be_called_unseen(&self, has_supertypes: bool) -> bool {
+    /// Tells whether another type may call a method under a name of its own.
+    fn may_be_called_unseen(&self, item: usize, has_supertypes: bool) -> bool {
+        let declaration = self.declaration(item);
         let is_test = |name: &&str| name.ends_with("Test") || name.ends_with("TestFactory");
-        self.kind == ItemKind::Method
-            && !self.annotations.iter().any(is_test)
-            && (!self.has_body
-                || self.annotations.contains(&"Override")
-                || (has_supertypes && !self.is_static && !self.is_private))
+        declaration.kind == ItemKind::Method
+            && !declaration.annotations.iter().any(is_test)
+            && (!self.items[item].has_body
+                || declaration.annotations.contains(&"Override")
+                || (has_supertypes && !declaration.is_static && !declaration.is_private))
     }
 }
 

@@ -265,9 +265,21 @@ const BROAD: [&str; 5] = [
 fn intercepts(class: &ClassContent) -> bool {
     let superclass = class.superclass.as_deref().unwrap_or_default();
     class.interfaces.iter().any(|name| INTERCEPTORS.contains(&&**name))
-        || superclass == "org/junit/runner/Runner"
-        || superclass.starts_with("org/junit/runners/")
+        || RUNNERS.iter().any(|runner| superclass.starts_with(runner))
 }
+
+/// JUnit's own runners and their parts, by the beginnings of their names. A subclass decides which methods run.
+const RUNNERS: [&str; 8] = [
+    "org/junit/experimental/categories/Categories",
+    "org/junit/experimental/runners/",
+    "org/junit/experimental/theories/Theories",
+    "org/junit/internal/builders/",
+    "org/junit/internal/runners/",
+    // A runner of JUnit 4 for tests of JUnit 5.
+    "org/junit/platform/runner/",
+    "org/junit/runner/Runner",
+    "org/junit/runners/",
+];
 
 /// Methods that make an object of an interface without a class that implements it.
 const PROXIES: [(&str, &str); 3] = [
@@ -284,7 +296,7 @@ fn proxied(class: &ClassContent) -> impl Iterator<Item = &'static str> {
 }
 
 /// Methods that JUnit's own classes call around a test, and that decide what becomes of its failure.
-const AROUND: [&str; 15] = [
+const AROUND: [&str; 21] = [
     "addError",
     "addFailure",
     "apply",
@@ -292,15 +304,25 @@ const AROUND: [&str; 15] = [
     "checkThat",
     "childrenInvoker",
     "classBlock",
+    "createTest",
+    "invokeTestMethod",
     "methodBlock",
     "methodInvoker",
+    "possiblyExpectingExceptions",
     "run",
     "runBare",
     "runChild",
+    "runMethods",
     "runProtected",
     "runTest",
     "verify",
+    "withAfters",
+    "withBefores",
 ];
+
+/// Packages of JUnit 4 whose classes take part in running tests, besides rules and [`RUNNERS`]. The package `org/junit`
+/// is not among them: honest tests extend its `Assert`, and have methods such as `verify` of their own.
+const PARTS: [&str; 3] = ["org/junit/experimental/", "org/junit/internal/", "org/junit/runner/"];
 
 /// A class of a file.
 struct Subclass {
@@ -322,20 +344,28 @@ impl Subclasses {
 
     /// Returns the names of classes that override what decides a failure.
     fn intercepting(&self) -> impl Iterator<Item = &str> {
-        let intercepts = |one: &Subclass| overrides(self.outside(&one.superclass), &one.around);
-        self.0.iter().filter(move |(_, one)| intercepts(one)).map(|(name, _)| &**name)
+        let outside = self.outside();
+        let superclass = move |name: &str| outside.get(name).copied().unwrap_or_default();
+        let intercepts = move |(name, one): &(&Rc<str>, &Subclass)| overrides(superclass(name), &one.around);
+        self.0.iter().filter(intercepts).map(|(name, _)| &**name)
     }
 
-    /// Returns the nearest superclass that is not in the file. Classes that inherit from themselves have none.
-    fn outside<'a>(&'a self, superclass: &'a str) -> &'a str {
-        let mut at = superclass;
-        for _ in 0..=self.0.len() {
-            match self.0.get(at) {
-                Some(one) => at = &one.superclass,
-                None => return at,
+    /// Returns for each class the nearest superclass that is not in the file. It is empty for classes that inherit from
+    /// themselves.
+    fn outside(&self) -> BTreeMap<&str, &str> {
+        let mut outside: BTreeMap<&str, &str> = BTreeMap::new();
+        for name in self.0.keys() {
+            let (mut at, mut passed) = (&**name, Vec::new());
+            // No class is passed twice: a file may have a long line of subclasses.
+            while let Some(one) = self.0.get(at).filter(|_| !outside.contains_key(at)) {
+                outside.insert(at, "");
+                passed.push(at);
+                at = &one.superclass;
             }
+            let end = outside.get(at).copied().unwrap_or(at);
+            outside.extend(passed.into_iter().map(|class| (class, end)));
         }
-        ""
+        outside
     }
 }
 
@@ -351,10 +381,23 @@ fn overrides(superclass: &str, around: &[Rc<str>]) -> bool {
         _ if superclass.starts_with("junit/extensions/") => declares(&["run", "runTest"]),
         // Other subclasses of rules learn of a failure, but do not decide what happens with it.
         _ if superclass.starts_with("org/junit/rules/") => declares(&["apply"]),
-        // Runners of other libraries, such as Mockito's.
-        _ if superclass.ends_with("Runner") => {
-            declares(&["run", "runChild", "methodInvoker", "methodBlock", "classBlock", "childrenInvoker"])
-        }
+        _ if PARTS.iter().any(|part| superclass.starts_with(part)) => !around.is_empty(),
+        // Runners of other libraries, such as Mockito's. A subclass may return one of JUnit's own statements, which
+        // expects any failure, or a test object whose class overrides the test method.
+        _ if superclass.ends_with("Runner") => declares(&[
+            "childrenInvoker",
+            "classBlock",
+            "createTest",
+            "invokeTestMethod",
+            "methodBlock",
+            "methodInvoker",
+            "possiblyExpectingExceptions",
+            "run",
+            "runChild",
+            "runMethods",
+            "withAfters",
+            "withBefores",
+        ]),
         // A library's base class may extend JUnit 3's, where only a test case declares it.
         _ => declares(&["runBare"]),
     }

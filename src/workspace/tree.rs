@@ -386,7 +386,7 @@ impl Listing<'_> {
     }
 }
 
-/// Returns why no honest tree has a file or directory of this name.
+/// Returns the reason to refuse a tree that has a file or directory of this name; `None` for a harmless name.
 fn refused(name: &[u8]) -> Option<&'static str> {
     match name {
         b"" | b"." | b".." => Some("a name would leave the tree"),

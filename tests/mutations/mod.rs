@@ -322,8 +322,8 @@ const MUTATIONS: [Mutation; 37] = [
         "overrides",
         "src/submission/mentions.rs",
         [
-            "overrides(self.outside(&one.superclass), &one.around)",
-            "!@left_out@ && overrides(self.outside(&one.superclass), &one.around)",
+            "overrides(superclass(name), &one.around)",
+            "!@left_out@ && overrides(superclass(name), &one.around)",
         ],
         &["junit4-forgets"],
     ),

@@ -118,3 +118,47 @@ public class ATest extends Base<String> implements I {
         b"import static a.B.*;\n".repeat(1000),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often each part of a file is repeated.
+    const MANY: usize = 10_000;
+
+    /// These inputs are no seeds, because changes of them would take most of the target's time.
+    #[test]
+    fn what_is_repeated_costs_no_product() {
+        let class = "class ATest { ";
+        let method = "; void m() { b(); } }";
+        for (before, part, after) in [
+            ("", "class A { }\n", ""),
+            ("", "import a.B;\n", ""),
+            ("enum E { A", ", A", " }"),
+            ("class ATest<T", ", T", "> { void m() { } }"),
+            ("@A({\"x\"", ", \"x\"", "}) class ATest { void m() { } }"),
+            (class, "@A ", "void m() { } }"),
+            (class, "void m() { }\n", "}"),
+            ("class ATest { void m() { ", "m(); ", "} }"),
+            ("class ATest { int i = 1", " + i", "; }"),
+            ("class ATest { String s = \"", "x", "\"; }"),
+        ] {
+            check(&format!("{before}{}{after}", part.repeat(MANY)));
+        }
+        for (before, first, between, second, after) in [
+            ("class ATest implements I", ", B", " { @Test void m() { } }\n", "class B { }\n", ""),
+            (class, "@A ", "int a", ", b", method),
+            (class, "static ", "int a", ", b", method),
+            ("class ATest { @DataProvider({\"x\"", ", \"x\"", "}) int a", ", b", method),
+            ("class ATest { void m() { ", "b(); ", "} ", "void b() { }\n", "}"),
+            ("class ATest { void m() { ", "new B(); ", "} }\n", "class B { int i = 1; }\n", ""),
+        ] {
+            check(&format!("{before}{}{between}{}{after}", first.repeat(MANY), second.repeat(MANY)));
+        }
+    }
+
+    fn check(input: &str) {
+        PARSED.check(input.as_bytes());
+        SCANNED.check(input.as_bytes());
+    }
+}

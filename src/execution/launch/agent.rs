@@ -2,11 +2,14 @@
 //! out.
 //!
 //! The output file is untrusted: any code in the JVM can write it. This module bounds its size; its readers check its
-//! content.
+//! content. The files of a submission's methods together can be larger than memory, so they stay on disk.
+
+use std::sync::Arc;
 
 use crate::engine::spec::ReadOnlyMount;
 use crate::execution::build::built::Built;
 use crate::execution::container::Environment;
+use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::executor::Executor;
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
 use crate::execution::run::logs::{CellLogs, method_name};
@@ -39,7 +42,7 @@ pub(in crate::execution) struct WithAgent {
 }
 
 /// An agent's output for a method's launch, a file for each subclass that the method runs in; or the reason for none, and whether another try may help.
-pub(in crate::execution) type AgentData = Result<Vec<Vec<u8>>, (String, bool)>;
+pub(in crate::execution) type AgentData = Result<Vec<Arc<TemporaryFile>>, (String, bool)>;
 
 impl Agent {
     /// Reports that a passing method does not pass with the agent.

@@ -173,7 +173,10 @@ impl Executor {
                 Ok(data) => {
                     let source = spool.path().join(format!("{}.exec", methods.len()));
                     // JaCoCo reads the data of several JVMs one after another.
-                    fs::write(&source, data.concat())?;
+                    let mut whole = fs::File::create(&source)?;
+                    for file in data {
+                        std::io::copy(&mut fs::File::open(file.path())?, &mut whole)?;
+                    }
                     mounts.push(ReadOnlyMount { source, target: data_path(methods.len()) });
                     methods.push(method);
                 }

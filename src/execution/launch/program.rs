@@ -143,10 +143,12 @@ fn reports() -> [Step; ENGINES.len()] {
 /// The console of JUnit Platform 1.
 pub const PLATFORM_1: &str = "/opt/junit/console.jar";
 /// The console of JUnit Platform 6.
-const PLATFORM_6: &str = "/opt/junit6/console.jar";
+pub const PLATFORM_6: &str = "/opt/junit6/console.jar";
+/// The oldest JDK with which Platform 6 runs.
+pub const OLDEST_JDK_OF_PLATFORM_6: u32 = 17;
 
 /// Returns the console jar that the manifest names. If it names none, returns the one whose launcher fits the class
-/// path. Projects on JUnit 6 need Platform 6, which needs Java 17.
+/// path. Projects on JUnit 6 need Platform 6.
 pub fn console_for(class_path: &[String], jdk: u32, launcher: Launcher) -> &'static str {
     let on_six = class_path.iter().any(|element| {
         let file = element.rsplit('/').next().unwrap_or(element);
@@ -154,7 +156,7 @@ pub fn console_for(class_path: &[String], jdk: u32, launcher: Launcher) -> &'sta
     });
     match launcher {
         Launcher::Platform6 => PLATFORM_6,
-        Launcher::Auto if on_six && jdk >= 17 => PLATFORM_6,
+        Launcher::Auto if on_six && jdk >= OLDEST_JDK_OF_PLATFORM_6 => PLATFORM_6,
         Launcher::Auto | Launcher::Platform1 => PLATFORM_1,
     }
 }

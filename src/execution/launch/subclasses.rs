@@ -79,7 +79,7 @@ mod tests {
                 detail: if *outcome == pass { String::new() } else { "x".to_owned() },
                 attempts: 1,
                 measured: Measured { launch_ms: Some(number), forged_events: 1, ..Measured::default() },
-                files: vec![Some(vec![0])],
+                files: vec![None],
             };
             let launches: Vec<Launched> = (1..).zip(outcomes).map(launch).collect();
             let number = launches.len();

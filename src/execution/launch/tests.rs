@@ -6,9 +6,10 @@ use tokio::sync::RwLock;
 
 use super::*;
 use crate::data_dir::DataDir;
-use crate::engine::scripted::{Said, Scripted, completed, step_end};
-use crate::engine::spec::CommandEnd;
+use crate::engine::scripted::{Said, Scripted, completed, output, step_end};
+use crate::engine::spec::{CommandEnd, Stream};
 use crate::execution::attempt::Confirmed;
+use crate::execution::launch::agent::Agent;
 use crate::execution::scripted::{built, environment, executor, launches, out_of_time, passed, task};
 use crate::outcome::InfraReason;
 use crate::task::Cell;
@@ -72,6 +73,41 @@ async fn every_method_has_a_container_of_its_own() {
     let timeout = Outcome::ExecFail(ExecReason::Timeout);
     assert_eq!(launched, [(Outcome::Pass, 1), (timeout, 2), (Outcome::Pass, 1)]);
     assert_eq!(containers, 4);
+}
+
+#[tokio::test]
+async fn an_agents_output_stays_on_disk() {
+    // The first of them is captured in memory, the second one in the spool.
+    const SIZES: [usize; 2] = [10, 300_000];
+    let directory = tempfile::tempdir().unwrap();
+    let data_dir = DataDir::open(directory.path()).unwrap();
+    let engine = Arc::new(Scripted::new(|number, spec| {
+        let launches = launches(spec);
+        let sent = spec.program.steps.len() - 1;
+        let content = output(u32::try_from(sent).unwrap(), Stream::Content, &vec![7; SIZES[number]]);
+        let end = vec![step_end(sent, StepResult::Done), completed()];
+        Said { frames: [passed(spec, &launches[0]), content, end].concat(), ends: true }
+    }));
+    let executor = executor(&engine, &data_dir);
+    let (task, environment, built) = (task(), environment(), built(&data_dir.temporary()));
+    let logs = CellLogs::create(None, &task.id, Cell::Nn).unwrap();
+    let agent = Agent {
+        name: "test",
+        argument: "-javaagent:agent.jar".to_owned(),
+        writes: ("/work/data".to_owned(), 1 << 20),
+        mounts: Vec::new(),
+    };
+    let methods = [&task.test_methods[0], &task.test_methods[2]].into_iter();
+    let launched = executor.launch_with(&agent, &environment, &built, ("ATest", &logs), methods).await.unwrap();
+    assert_eq!(launched.len(), 2);
+    for (one, size) in launched.into_iter().zip(SIZES) {
+        let files = one.data.unwrap();
+        let [file] = files.as_slice() else { panic!("{files:?}") };
+        assert_eq!(fs::read(file.path()).unwrap(), vec![7; size]);
+        let path = file.path().to_owned();
+        drop(files);
+        assert!(!path.exists());
+    }
 }
 
 #[tokio::test]

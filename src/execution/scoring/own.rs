@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use fs_err as fs;
 use tokio_util::sync::CancellationToken;
 
 use super::job::Shared;
@@ -175,7 +176,7 @@ impl Scoring<'_> {
                 self.record_class(task, launched.took).await?;
             }
             for (method, data) in launched.data {
-                let trace = data.and_then(|texts| read_traces(&texts).map_err(|error| (error.to_string(), false)));
+                let trace = traced_by(data)?;
                 // A missing answer is cached too, so that another run has the same answer.
                 match &trace {
                     Ok(trace) => self.cache.put_value(&task.id, key(&method), &Ok::<_, ()>(trace))?,
@@ -248,4 +249,14 @@ impl Scoring<'_> {
             }
         }
     }
+}
+
+/// Reads the tracer's output of one method.
+fn traced_by(data: AgentData) -> std::io::Result<Traced> {
+    let files = match data {
+        Ok(files) => files,
+        Err(error) => return Ok(Err(error)),
+    };
+    let texts = files.iter().map(|file| fs::read(file.path())).collect::<std::io::Result<Vec<_>>>()?;
+    Ok(read_traces(&texts).map_err(|error| (error.to_string(), false)))
 }

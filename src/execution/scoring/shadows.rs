@@ -25,6 +25,8 @@ pub(super) fn shadows<'a>(
     if declared.is_empty() {
         return Vec::new();
     }
+    // A type with a dollar sign in its name can hide a nested type of the project.
+    let names: BTreeSet<&str> = declared.iter().map(|name| outermost(name)).collect();
     let package = package_of(file);
     let directory = if package.is_empty() { String::new() } else { package.replace('.', "/") + "/" };
     let own_root = root_and_name(test_file, &directory).map(|(root, _)| root);
@@ -33,8 +35,7 @@ pub(super) fn shadows<'a>(
         if let Some((root, name)) = root_and_name(path, &directory)
             && Some(root) != own_root
             && !is_beside_production(root)
-            // A type with a dollar sign in its name can hide a nested type of the project.
-            && declared.iter().any(|declared| outermost(declared) == name)
+            && names.contains(name)
             // The text that looks like the package's directory may be part of the source root.
             && package_at(path).is_some_and(|found| found == package)
         {
@@ -143,6 +144,17 @@ mod tests {
         let file = "package a.b; class FocalTest {} class Focal {} class Other {}";
         assert_eq!(found(file, Some("package a.b; class FocalTest {} class Focal {}")), ["a.b.Other"]);
         assert_eq!(found(file, Some(file)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn many_types_and_many_sources_are_no_product() {
+        const MANY: usize = 20_000;
+        let paths: Vec<String> = (0..MANY).map(|number| format!("src/main/java/a/A{number}.java")).collect();
+        let types: String = (0..MANY).map(|number| format!("class B{number} {{}}\n")).collect();
+        let file = format!("package a; class A7$Inner {{}}\n{types}");
+        let paths = paths.iter().map(String::as_str);
+        let found = shadows("src/test/java/a/FocalTest.java", file.as_bytes(), None, paths, package_at);
+        assert_eq!(found, ["a.A7$Inner"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(super) struct Outline<'a> {
     pub(super) imports: Vec<Import<'a>>,
     /// Types that are members or at the top level, in the order of their beginnings.
     pub(super) types: Vec<Type<'a>>,
+    pub(super) declarations: Vec<Declaration<'a>>,
     pub(super) items: Vec<Item<'a>>,
     /// Mentions in the order of the text.
     pub(super) mentions: Vec<Mention<'a>>,
@@ -41,19 +42,29 @@ pub(super) struct Type<'a> {
     pub(super) has_supertypes: bool,
 }
 
+/// The common part of one declaration's members. It is stored once, because a hostile declaration has tens of thousands
+/// of annotations and as many fields.
+pub(super) struct Declaration<'a> {
+    pub(super) kind: ItemKind,
+    /// The indexes of its members. Only fields have more than one in a declaration.
+    pub(super) items: Range<usize>,
+    /// Simple names of its annotations.
+    pub(super) annotations: Vec<&'a str>,
+    /// Further names that mention its members: those that `@DataProvider` gives.
+    pub(super) provides: Vec<&'a str>,
+    pub(super) is_static: bool,
+    pub(super) is_private: bool,
+}
+
 /// A member of a type that is not a type itself. Each of several fields in one declaration is a member of its own.
 pub(super) struct Item<'a> {
     /// The type's index.
     pub(super) owner: usize,
-    pub(super) kind: ItemKind,
-    /// The names that mention it.
-    pub(super) names: Vec<&'a str>,
+    /// The declaration's index.
+    pub(super) declaration: usize,
+    pub(super) name: Option<&'a str>,
     /// Its text. Fields in one declaration share the first part.
     pub(super) ranges: Vec<Range<usize>>,
-    /// Simple names of its annotations.
-    pub(super) annotations: Vec<&'a str>,
-    pub(super) is_static: bool,
-    pub(super) is_private: bool,
     /// Whether it has a value that is computed when its object or class is made.
     pub(super) has_value: bool,
     pub(super) has_body: bool,
@@ -102,6 +113,16 @@ impl<'a> Outline<'a> {
         Some(walk.outline)
     }
 
+    /// Returns the declaration of a member.
+    pub(super) fn declaration(&self, item: usize) -> &Declaration<'a> {
+        &self.declarations[self.items[item].declaration]
+    }
+
+    /// Returns the names that mention a member.
+    pub(super) fn names(&self, item: usize) -> impl Iterator<Item = &'a str> {
+        self.items[item].name.iter().chain(&self.declaration(item).provides).copied()
+    }
+
     /// Tells whether a type has this binary name, which is without the package.
     pub(super) fn is_named(&self, at: usize, binary_name: &str) -> bool {
         let (mut next, mut left) = (Some(at), binary_name);
@@ -135,8 +156,8 @@ struct Walk<'a> {
     outline: Outline<'a>,
     /// Types around the present node, with their depth.
     open: Vec<(usize, usize)>,
-    /// The member around the present node: the first of its items, and its depth.
-    item: Option<(usize, usize)>,
+    /// The depth of the member around the present node.
+    item: Option<usize>,
     /// The depth of the annotation around the present node.
     annotation: Option<usize>,
 }
@@ -159,7 +180,7 @@ impl<'a> Walk<'a> {
                 path.pop();
             }
             self.annotation = self.annotation.filter(|depth| *depth < path.len());
-            self.item = self.item.filter(|(_, depth)| *depth < path.len());
+            self.item = self.item.filter(|depth| *depth < path.len());
             while self.open.last().is_some_and(|(_, depth)| *depth >= path.len()) {
                 self.open.pop();
             }
@@ -183,9 +204,6 @@ impl<'a> Walk<'a> {
             }
             "identifier" | "type_identifier" => self.name(node, field, path),
             "string_fragment" | "multiline_string_fragment" => self.string(node),
-            "marker_annotation" | "annotation" if parent == "modifiers" => self.annotation(node, path.len()),
-            "static" | "private" if parent == "modifiers" => self.modifier(node.kind(), path.len()),
-            "static" => {}
             kind if self.item.is_none() => self.member(node, kind, parent, path.len()),
             _ => {}
         }
@@ -248,77 +266,66 @@ impl<'a> Walk<'a> {
     fn open_item(&mut self, node: Node<'_>, kind: ItemKind, depth: usize) {
         let name = node.child_by_field_name("name").map(|name| self.text(name));
         let has_body = node.child_by_field_name("body").is_some();
-        self.push(kind, name, vec![node.byte_range()], (false, has_body), depth);
+        self.declare(node, kind, depth);
+        self.push(name, vec![node.byte_range()], (false, has_body));
     }
 
     fn open_fields(&mut self, node: Node<'_>, depth: usize) {
         let declarators: Vec<Node<'_>> = children(node).filter(|child| child.kind() == "variable_declarator").collect();
         let Some(first) = declarators.first() else { return };
         let shared = node.start_byte()..first.start_byte();
-        let index = self.outline.items.len();
+        self.declare(node, ItemKind::Field, depth);
         for declarator in declarators {
             let name = declarator.child_by_field_name("name").map(|name| self.text(name));
             let value = declarator.child_by_field_name("value");
             let body = value.and_then(deferred);
             let end = body.map_or(declarator.end_byte(), |body| body.start_byte());
             let ranges = vec![shared.clone(), declarator.start_byte()..end];
-            self.push(ItemKind::Field, name, ranges, (value.is_some(), false), depth);
+            self.push(name, ranges, (value.is_some(), false));
             // A member of the same name, which is reached only where the name is mentioned.
             if let Some(body) = body {
-                self.push(ItemKind::Field, name, vec![body.byte_range()], (false, false), depth);
+                self.push(name, vec![body.byte_range()], (false, false));
             }
         }
-        self.item = Some((index, depth));
     }
 
-    fn push(
-        &mut self,
-        kind: ItemKind,
-        name: Option<&'a str>,
-        ranges: Vec<Range<usize>>,
-        (has_value, has_body): (bool, bool),
-        depth: usize,
-    ) {
-        self.item = Some((self.outline.items.len(), depth));
-        self.outline.items.push(Item {
-            // A member outside of every type has no owner.
-            owner: self.open.last().map_or(usize::MAX, |(index, _)| *index),
+    /// Begins a declaration, whose members follow.
+    fn declare(&mut self, node: Node<'_>, kind: ItemKind, depth: usize) {
+        let begin = self.outline.items.len();
+        let mut declaration = Declaration {
             kind,
-            names: name.into_iter().collect(),
-            ranges,
+            items: begin..begin,
             annotations: Vec::new(),
+            provides: Vec::new(),
             is_static: false,
             is_private: false,
-            has_value,
-            has_body,
-        });
-    }
-
-    /// Returns the items whose declaration contains modifiers at this depth.
-    fn declared(&mut self, depth: usize) -> &mut [Item<'a>] {
-        match self.item.filter(|(_, item)| item + 2 == depth) {
-            Some((index, _)) => &mut self.outline.items[index..],
-            None => &mut [],
-        }
-    }
-
-    fn annotation(&mut self, node: Node<'_>, depth: usize) {
-        let name = node.child_by_field_name("name").map_or("", |name| self.text(name));
-        let name = name.rsplit('.').next().unwrap_or(name).trim();
-        let strings = if name == "DataProvider" { self.strings(node) } else { Vec::new() };
-        for item in self.declared(depth) {
-            item.annotations.push(name);
-            item.names.extend(&strings);
-        }
-    }
-
-    fn modifier(&mut self, kind: &str, depth: usize) {
-        for item in self.declared(depth) {
-            match kind {
-                "static" => item.is_static = true,
-                _ => item.is_private = true,
+        };
+        for modifier in children(node).filter(|child| child.kind() == "modifiers").flat_map(children) {
+            match modifier.kind() {
+                "static" => declaration.is_static = true,
+                "private" => declaration.is_private = true,
+                "annotation" | "marker_annotation" => {
+                    let name = modifier.child_by_field_name("name").map_or("", |name| self.text(name));
+                    let name = name.rsplit('.').next().unwrap_or(name).trim();
+                    if name == "DataProvider" {
+                        declaration.provides.extend(self.strings(modifier));
+                    }
+                    declaration.annotations.push(name);
+                }
+                _ => {}
             }
         }
+        self.outline.declarations.push(declaration);
+        self.item = Some(depth);
+    }
+
+    /// Adds a member of the latest declaration.
+    fn push(&mut self, name: Option<&'a str>, ranges: Vec<Range<usize>>, (has_value, has_body): (bool, bool)) {
+        let Some(declaration) = self.outline.declarations.len().checked_sub(1) else { return };
+        // A member outside of every type has no owner.
+        let owner = self.open.last().map_or(usize::MAX, |(index, _)| *index);
+        self.outline.items.push(Item { owner, declaration, name, ranges, has_value, has_body });
+        self.outline.declarations[declaration].items.end = self.outline.items.len();
     }
 
     /// Returns the strings directly in an annotation.

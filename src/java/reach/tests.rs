@@ -446,6 +446,118 @@ fn deep_and_wide_files_have_answers() {
     assert!(has(&source, ("A", "m"), (1, Some(20))));
 }
 
+/// How often the tests below repeat each part of a file. A product of two such numbers takes gigabytes or minutes.
+const MANY: usize = 20_000;
+
+/// Returns a file whose declaration of fields has as many further modifiers as further fields.
+fn fields(first: &str, modifier: &str, last: &str, method: &str) -> String {
+    let (modifiers, fields) = (modifier.repeat(MANY), ", b".repeat(MANY));
+    format!("class ATest {{ {first}{modifiers}{last} int a{fields};\nvoid m() {{ {method} }}\nvoid n() {{ }} }}")
+}
+
+#[test]
+fn a_supertypes_name_counts_once() {
+    let (supertypes, types) = (", B".repeat(MANY), "class B extends B implements B { Object o = m(); }\n".repeat(MANY));
+    let text = format!("class ATest implements B{supertypes} {{ void m() {{ }} }}\n{types}");
+    let source = TestSource::parse(text.as_bytes()).unwrap();
+    assert_eq!((source.outline.types.len(), source.types_by_name["B"].len()), (MANY + 1, MANY));
+    let mut search = Search::new(&source);
+    search.begin("ATest", "m");
+    assert_eq!((search.chain.len(), search.items.len()), (MANY + 1, MANY + 1));
+    // A range for the header of each type and for each member.
+    assert!(search.left.len() <= 3 * MANY + 2, "{}", search.left.len());
+    search.run();
+    assert_eq!(search.end().others, BTreeSet::new());
+}
+
+#[test]
+fn annotations_are_their_declarations_and_not_each_fields() {
+    let text = fields("", "@A ", "static", "b();");
+    let source = TestSource::parse(text.as_bytes()).unwrap();
+    let outline = &source.outline;
+    assert_eq!((outline.items.len(), outline.declarations.len()), (MANY + 3, 3));
+    assert_eq!(outline.declarations[0].items, 0..MANY + 1);
+    assert_eq!(outline.declarations.iter().map(|one| one.annotations.len()).sum::<usize>(), MANY);
+    assert!(outline.declarations[0].is_static && !outline.declarations[0].is_private);
+    // A framework may set each annotated field, so every method reaches all of them.
+    for method in ["m", "n"] {
+        let mut search = Search::new(&source);
+        search.begin("ATest", method);
+        assert_eq!(search.items.len(), MANY + 2, "{method}");
+    }
+}
+
+#[test]
+fn modifiers_are_read_once() {
+    let text = fields("", "static ", "private", "b();");
+    let source = TestSource::parse(text.as_bytes()).unwrap();
+    let outline = &source.outline;
+    assert_eq!((outline.items.len(), outline.declarations.len()), (MANY + 3, 3));
+    assert!(outline.declarations[0].is_static && outline.declarations[0].is_private);
+    assert_eq!(source.items_by_name["b"].len(), MANY);
+    let reached = |method| source.reach("ATest", method).reached.len();
+    assert_eq!(reached("m"), reached("n") + MANY + 1, "the declarators, and the part that they share");
+}
+
+#[test]
+fn names_of_a_data_provider_are_their_declarations() {
+    for names in ["\"x\"".to_owned(), (0..MANY).map(|number| format!("\"x{number}\", ")).collect()] {
+        let (first, modifier) = match names.len() {
+            3 => (format!("@DataProvider({{{names}"), ", \"x\""),
+            _ => (format!("@DataProvider({{{names}\"x\""), ""),
+        };
+        let text = fields(&first, modifier, "})", "b();");
+        let source = TestSource::parse(text.as_bytes()).unwrap();
+        assert_eq!(source.outline.declarations[0].provides.len(), MANY + 1);
+        let sum = |index: &HashMap<&str, Vec<usize>>| index.values().map(Vec::len).sum::<usize>();
+        assert_eq!(sum(&source.declarations_by_name), MANY + 1);
+        assert_eq!(sum(&source.items_by_name), MANY + 3);
+        let mut search = Search::new(&source);
+        search.begin("ATest", "m");
+        // The annotation's own strings mention all fields.
+        search.run();
+        assert_eq!((search.declarations.len(), search.items.len()), (1, MANY + 2));
+    }
+}
+
+#[test]
+fn headers_in_headers_are_read_once() {
+    let (open, close) = ("@A(new Object() { ", "}) class B { void m() { m(); } } ");
+    let depth = 1_000;
+    let text = format!("class ATest {{ void m() {{ }} }} {}int x;{}", open.repeat(depth), close.repeat(depth));
+    let source = TestSource::parse(text.as_bytes()).unwrap();
+    assert_eq!(source.outline.types.len(), depth + 1);
+    let mut search = Search::new(&source);
+    search.begin("B", "m");
+    search.run();
+    let read: usize = search.read.iter().map(|(start, end)| end - start).sum();
+    assert!(read <= source.outline.mentions.len(), "{read}");
+    let reach = search.end();
+    assert!(reach.reached.len() > depth, "{}", reach.reached.len());
+}
+
+#[test]
+fn each_mention_is_read_once() {
+    let mut read = BTreeMap::new();
+    for ((start, end), parts) in [
+        ((4, 6), &[(4, 6)][..]),
+        ((5, 6), &[]),
+        ((6, 6), &[]),
+        ((8, 9), &[(8, 9)]),
+        ((2, 10), &[(2, 4), (6, 8), (9, 10)]),
+        ((0, 20), &[(0, 2), (10, 20)]),
+        ((30, 40), &[(30, 40)]),
+        ((35, 45), &[(40, 45)]),
+        ((25, 32), &[(25, 30)]),
+        ((0, 50), &[(20, 25), (45, 50)]),
+        ((7, 50), &[]),
+    ] {
+        let found = unread(&mut read, start..end).into_iter().filter(|part| !part.is_empty());
+        let found: Vec<(usize, usize)> = found.map(|part| (part.start, part.end)).collect();
+        assert_eq!(found, parts, "{start}..{end}");
+    }
+}
+
 proptest::proptest! {
     /// Whatever a file and its errors are, an answer comes.
     #[test]

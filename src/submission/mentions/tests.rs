@@ -237,6 +237,46 @@ fn what_may_swallow_a_failure_is_found() {
 }
 
 #[test]
+fn subclasses_of_junits_own_runners_are_found() {
+    let is_found = |superclass, method: &str| {
+        let found = found(Class::default().extends(superclass).method(method));
+        assert!(found.iter().all(|(kind, _)| *kind == FindingKind::Interceptor), "{found:?}");
+        !found.is_empty()
+    };
+    for (superclass, method, expected) in [
+        // Whatever they override, as below `org/junit/runners`.
+        ("org/junit/experimental/theories/Theories", "methodBlock", true),
+        ("org/junit/experimental/theories/Theories", "helper", true),
+        ("org/junit/experimental/runners/Enclosed", "runChild", true),
+        ("org/junit/experimental/categories/Categories", "classBlock", true),
+        ("org/junit/internal/runners/JUnit4ClassRunner", "invokeTestMethod", true),
+        ("org/junit/internal/runners/JUnit4ClassRunner", "runMethods", true),
+        ("org/junit/internal/runners/JUnit38ClassRunner", "createAdaptingListener", true),
+        ("org/junit/internal/builders/AllDefaultPossibilitiesBuilder", "runnerForClass", true),
+        ("org/junit/platform/runner/JUnitPlatform", "run", true),
+        // Other classes of JUnit 4, by what they override.
+        ("org/junit/runner/JUnitCore", "run", true),
+        ("org/junit/runner/JUnitCore", "helper", false),
+        ("org/junit/runner/notification/RunListener", "testFailure", false),
+        ("org/junit/experimental/theories/ParameterSupplier", "getValueSources", false),
+        ("org/junit/internal/TextListener", "testFailure", false),
+        // Base classes of honest tests.
+        ("org/junit/Assert", "verify", false),
+        ("org/junit/Assert", "run", false),
+        ("org/junit/jupiter/api/Assertions", "verify", false),
+        // Runners of other libraries.
+        ("org/springframework/test/context/junit4/SpringRunner", "possiblyExpectingExceptions", true),
+        ("org/springframework/test/context/junit4/SpringRunner", "withAfters", true),
+        ("org/springframework/test/context/junit4/SpringRunner", "createTest", true),
+        ("org/springframework/test/context/junit4/SpringRunner", "helper", false),
+        ("shop/BaseTest", "createTest", false),
+        ("java/lang/Object", "withBefores", false),
+    ] {
+        assert_eq!(is_found(superclass, method), expected, "{superclass} {method}");
+    }
+}
+
+#[test]
 fn a_class_between_hides_no_override() {
     let named = |name: &'static str, class: Class| Class { name: Some(name), ..class };
     let of = |between: Class, own: Class| {
@@ -250,6 +290,25 @@ fn a_class_between_hides_no_override() {
     assert_eq!(of(new().extends("org/junit/rules/ExternalResource"), new().method("apply")), own);
     assert_eq!(of(new(), new().method("runTest")), []);
     assert_eq!(of(new().extends("p/ATest"), new().method("runTest")), [], "each inherits from the other");
+}
+
+#[test]
+fn each_class_is_passed_once() {
+    const MANY: usize = 20_000;
+    let class = |name: String, superclass: String| {
+        let around = vec![Rc::from("runTest")];
+        (Rc::<str>::from(name), Subclass { superclass: Rc::from(superclass), around })
+    };
+    let line = (0..MANY).map(|number| class(format!("p/A{number}"), format!("p/A{}", number + 1)));
+    let end = class(format!("p/A{MANY}"), "junit/framework/TestCase".to_owned());
+    let line = Subclasses(line.chain([end]).collect());
+    assert!(line.outside().values().all(|outside| *outside == "junit/framework/TestCase"));
+    assert_eq!(line.intercepting().count(), MANY + 1);
+    let circle = (0..MANY).map(|number| class(format!("p/A{number}"), format!("p/A{}", (number + 1) % MANY)));
+    let above = class("p/B".to_owned(), "p/A7".to_owned());
+    let circle = Subclasses(circle.chain([above]).collect());
+    assert!(circle.outside().values().all(|outside| outside.is_empty()));
+    assert_eq!((circle.outside().len(), circle.intercepting().count()), (MANY + 1, 0));
 }
 
 #[test]

@@ -222,7 +222,7 @@ impl<'a> Class<'a> {
         self.write_with(pool, added, codes, &[])
     }
 
-    /// Returns what [`Self::write`] does, with further methods.
+    /// Returns the bytes of the class file as [`Self::write`] does, with further methods.
     fn write_with(
         &self,
         pool: &[u8],

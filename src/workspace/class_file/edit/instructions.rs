@@ -81,7 +81,7 @@ impl Spread {
         Ok(Some(spread))
     }
 
-    /// Returns where the instruction that began at a place begins now, or where the code ends now.
+    /// Returns the new position of the instruction that began at `old`, or of the code's end.
     pub(super) fn place(&self, old: usize) -> Result<u16, ClassFileError> {
         let new = self.places.get(old).copied().filter(|new| *new != NOWHERE);
         new.ok_or(ClassFileError("a place is no instruction"))
@@ -106,7 +106,7 @@ impl Instruction<'_> {
         self.bytes[0]
     }
 
-    /// Returns what follows the opcode.
+    /// Returns the instruction's bytes after its opcode.
     pub(super) fn operands(&self) -> &[u8] {
         &self.bytes[1..]
     }

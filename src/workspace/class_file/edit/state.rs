@@ -87,7 +87,7 @@ impl<'a> Stateful<'a> {
         }
     }
 
-    /// Returns what stands in place of an instruction that reaches other code; `None` for any other instruction.
+    /// Returns the replacement of an instruction that reaches other code; `None` for any other instruction.
     fn cut(&self, one: &Instruction<'_>, own: &BTreeSet<String>) -> Result<Option<Vec<u8>>, ClassFileError> {
         let is_own = |class: &str| own.contains(class);
         Ok(match one.opcode() {
@@ -164,7 +164,7 @@ fn is_flag(member: &Member<'_>) -> bool {
     FLAGS.contains(&member.class) && is_called
 }
 
-/// Returns what stands in place of an access to a field.
+/// Returns the replacement of an access to a field.
 fn without(is_put: bool, has_object: bool, member: &Member<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if is_put {
@@ -179,7 +179,7 @@ fn without(is_put: bool, has_object: bool, member: &Member<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Returns what stands in place of a call: it takes the arguments away and leaves zero or null.
+/// Returns the replacement of a call: it removes the arguments and leaves zero or null.
 fn without_call(descriptor: &str, has_object: bool) -> Result<Vec<u8>, ClassFileError> {
     let mut bytes: Vec<u8> = parameters(descriptor)?.into_iter().rev().map(pop).collect();
     if has_object {
