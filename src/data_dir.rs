@@ -107,8 +107,8 @@ impl DataDir {
             }
             Err(error) => return Err(io(error)),
         }
-        for part in ["manifests", "tasks", "locks/history", "images", "proofs", "runs", "tmp", "repositories"] {
-            fs::create_dir_all(root.join(part)).map_err(io)?;
+        for part in PARTS.iter().filter(|part| part.made_on_opening) {
+            fs::create_dir_all(root.join(part.path.trim_end_matches("/*"))).map_err(io)?;
         }
         let owner = Owner::current().map_err(io)?;
         PARTS.iter().for_each(|part| sweep(&root, part));
@@ -312,7 +312,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// I/O errors of writing the file.
 pub fn write_below(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_through(directory, path, bytes, 0o666)
+    write_through(directory, path, bytes, 0o666, None)
 }
 
 /// Writes a file like [`write_atomically`] that only its owner can read, because it may contain credentials.
@@ -323,30 +323,67 @@ pub fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(path, bytes, 0o600)
 }
 
-/// Writes a file like [`write_atomically`] at a path that the user chose, with the caller's umask.
+/// Writes a file like [`write_atomically`] at a path that the user chose. A new file has the mode of the caller's umask, and a
+/// replaced one keeps its mode. A link stays: the file it leads to is replaced. A pipe or device stays, and takes the bytes.
 ///
 /// # Errors
 /// I/O errors of writing the file.
 pub fn write_for_caller(path: &Path, bytes: &[u8], umask: Umask) -> io::Result<()> {
-    write_with_mode(path, bytes, umask.file_mode())
+    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    let found = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        found => Some(found?),
+    };
+    if found.as_ref().is_some_and(|found| !found.is_file()) {
+        return fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    let kept = found.map(|found| found.permissions().mode() & 0o777);
+    let path = followed(path)?;
+    write_through(path.parent().unwrap_or(&path), &path, bytes, umask.file_mode(), kept)
+}
+
+/// Returns the path that a chain of links leads to, even if no file is there.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    /// The kernel follows no more.
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            // It is absent, or no link.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
+                return Ok(path);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::LOOP.into())
 }
 
 fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    write_through(path.parent().unwrap_or(path), path, bytes, mode)
+    write_through(path.parent().unwrap_or(path), path, bytes, mode, None)
 }
 
-/// Writes a temporary file and renames it. The process' umask still restricts `mode`.
-fn write_through(directory: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+/// Writes a temporary file and renames it. The process' umask still restricts `mode`, but not `kept`, the mode of the
+/// replaced file.
+fn write_through(directory: &Path, path: &Path, bytes: &[u8], mode: u32, kept: Option<u32>) -> io::Result<()> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     let unfinished = directory.join(temporary::unfinished_name(name, NEXT.fetch_add(1, Ordering::Relaxed)));
     let write = || -> io::Result<()> {
         let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(mode);
+        options.write(true).create(true).truncate(true).mode(kept.unwrap_or(mode));
         let mut file = options.open(&unfinished)?;
+        if let Some(kept) = kept
+            && file.metadata()?.permissions().mode() & 0o777 != kept
+        {
+            file.set_permissions(std::fs::Permissions::from_mode(kept))?;
+        }
         file.write_all(bytes)?;
         file.sync_data()?;
         fs::rename(&unfinished, path)

@@ -54,7 +54,12 @@ impl Failure for GarbageError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Store(error) => error.hint(),
-            Self::Io(_) => Some("check its permissions".to_owned()),
+            Self::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                Some("another command may have removed it: run `store gc` again".to_owned())
+            }
+            Self::Io(_) => {
+                Some("check the permissions of the path in the message, and that its file system answers".to_owned())
+            }
             Self::Record { path, .. } => {
                 Some(format!("mend or remove `{}`, or use the program that wrote it", path.display()))
             }

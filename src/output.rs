@@ -104,8 +104,8 @@ pub fn json_line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(line)
 }
 
-/// Returns what is wrong with a text in JSON, for people: a truncated text is told as such, and no type of this program is
-/// named.
+/// Returns a JSON parser's error as a message for people. The message says if the text is truncated, and names no type of
+/// this program.
 pub fn json_problem(error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "it is truncated: it ends within a value".to_owned();

@@ -39,7 +39,18 @@ impl Listed {
 }
 
 fn is_test(file: &Path) -> bool {
-    file.iter().any(|part| part == "tests" || part == "tests.rs")
+    file.iter().any(|part| part == "tests" || part == "tests.rs") || is_of_tests_alone(file)
+}
+
+/// Tells whether a file is a module that is compiled for tests alone.
+fn is_of_tests_alone(file: &Path) -> bool {
+    let (Some(directory), Some(name)) = (file.parent(), file.file_stem().and_then(|name| name.to_str())) else {
+        return false;
+    };
+    let parents = [directory.join("mod.rs"), directory.join("lib.rs"), directory.with_extension("rs")];
+    let texts = parents.iter().filter_map(|parent| fs::read_to_string(root().join(parent)).ok());
+    let declared = ["mod", "pub mod", "pub(crate) mod"].map(|kind| format!("#[cfg(test)]\n{kind} {name};"));
+    texts.into_iter().any(|text| declared.iter().any(|declared| text.contains(declared)))
 }
 
 /// Returns what listed files use that is not listed.
@@ -74,6 +85,16 @@ fn every_crate_of_a_listed_file_is_listed() {
         used.extend(crates(&text, &known).into_iter().map(str::to_owned));
     }
     assert_eq!(used, listed.crates);
+}
+
+#[test]
+fn what_is_compiled_for_tests_alone_decides_no_execution() {
+    let listed = Listed::read();
+    let of_tests = sources(root()).into_iter().filter(|file| is_of_tests_alone(file));
+    let of_tests: Vec<PathBuf> = of_tests.filter(|file| !file.ends_with("tests.rs")).collect();
+    assert!(of_tests.iter().any(|file| file.ends_with("engine/scripted.rs")), "{of_tests:?}");
+    let counted: Vec<&PathBuf> = of_tests.iter().filter(|file| listed.has(file)).collect();
+    assert!(counted.is_empty(), "{counted:?}");
 }
 
 #[test]

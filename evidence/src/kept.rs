@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::report::crosscheck::{CROSSCHECK_SCHEMA, CheckedTask};
 use crate::report::measurement::{MEASUREMENT_SCHEMA, MeasuredTask};
+use testevo_sandbox::application::io_failure::IoFailure;
 use testevo_sandbox::error::CommandError;
 use testevo_sandbox::task::TaskId;
 
@@ -80,7 +81,7 @@ impl<T: OfTask> Kept<T> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(CommandError::Runtime(error)),
+            Err(error) => return Err(IoFailure::of("reading earlier results")(error)),
         };
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let unusable = |number: usize, reason: String| CommandError::Usage {
@@ -107,7 +108,7 @@ impl<T: OfTask> Kept<T> {
             file.set_len(whole as u64)?;
             Ok(file)
         };
-        Ok(Self { tasks, file: Some(open().map_err(CommandError::Runtime)?) })
+        Ok(Self { tasks, file: Some(open().map_err(IoFailure::of("opening the file of results"))?) })
     }
 
     /// Tells whether the task's result is final.
@@ -118,8 +119,8 @@ impl<T: OfTask> Kept<T> {
     /// Adds a task's result and writes it.
     pub(crate) fn add(&mut self, task: T) -> Result<(), CommandError> {
         if let Some(file) = &mut self.file {
-            let line = serde_json::to_string(&task).map_err(std::io::Error::other);
-            line.and_then(|line| file.write_all((line + "\n").as_bytes())).map_err(CommandError::Runtime)?;
+            let line = serde_json::to_string(&task).map_err(CommandError::defect)? + "\n";
+            file.write_all(line.as_bytes()).map_err(IoFailure::of("writing results"))?;
         }
         self.tasks.insert(task.id().clone(), task);
         Ok(())

@@ -216,8 +216,8 @@ impl NewWorkspace<'_> {
         })
     }
 
-    /// Returns what `task.json` says, and the change that `TASK.md` shows. `start` is the target file that an agent starts from,
-    /// `target` the developers'.
+    /// Returns the content of `task.json`, and the change that `TASK.md` shows. `start` is the target file that an agent starts
+    /// from, `target` the developers' target file.
     fn facts(
         &self,
         (old, new): (&RevisionTree, &RevisionTree),

@@ -206,10 +206,10 @@ impl Maker {
         let manifest = workbench.manifest(repository)?;
         let built = Catalog::open(&workbench.data_dir)?.get(repository)?.filter(|built| built.is_for(&manifest));
         let sources = workbench.repository(&manifest, tasks).await?;
-        let whole = match workbench.lock_for(&manifest) {
-            Ok(lock) => whole_builds(&sources, &manifest, &lock, tasks).await?,
-            // Without a lock nothing is known to need all modules.
-            Err(_) => WholeBuilds::default(),
+        let whole = match workbench.repository_lock(repository)?.filter(|lock| lock.is_for(&manifest)) {
+            Some(lock) => whole_builds(&sources, &manifest, &lock, tasks).await?,
+            // Without a lock of this manifest nothing is known to need all modules.
+            None => WholeBuilds::default(),
         };
         let image = built.map(|built| built.agent.unwrap_or(built.image));
         let temporary = workbench.data_dir.temporary();

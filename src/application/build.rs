@@ -313,7 +313,7 @@ fn selection_digest(level: ProofLevel, manifest: &RepositoryManifest, tasks: &[&
         None => canonical_json(&(level, tasks)),
         Some(arguments) => canonical_json(&(level, tasks, arguments)),
     };
-    Ok(Digest::of(&bytes.map_err(|error| CommandError::Output(error.into()))?))
+    Ok(Digest::of(&bytes.map_err(CommandError::defect)?))
 }
 
 #[expect(clippy::too_many_arguments, reason = "each is another thing that an execution needs")]

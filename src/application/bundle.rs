@@ -21,6 +21,7 @@ use fs_err as fs;
 
 pub use self::summary::{Created, Imported};
 use super::Context;
+use super::io_failure::IoFailure;
 use crate::artifact::made::Described as _;
 use crate::bundle::layout::{INDEX, SIGNATURE};
 use crate::bundle::{Audience, BundleError, Description, Layout, MadeKind, description, signature};
@@ -54,7 +55,7 @@ impl Trust {
         match fs::symlink_metadata(&default) {
             Ok(_) => Ok(Some(default)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(CommandError::Runtime(error)),
+            Err(error) => Err(IoFailure::of("looking for allowed signers")(error)),
         }
     }
 }

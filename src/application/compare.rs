@@ -9,7 +9,6 @@ use super::merge::paths;
 use crate::error::CommandError;
 use crate::execution::run::inputs::RunInputs;
 use crate::execution::run::list::{describe, read_at, read_without_records};
-use crate::execution::run::merge::MergeError;
 use crate::execution::run::record::CellRecord;
 use crate::report::comparison::{DifferingInput, RunComparison};
 use crate::report::score::{COMMAND, ReportError, read};
@@ -17,8 +16,8 @@ use crate::report::score::{COMMAND, ReportError, read};
 /// Compares two runs of the same command, given by ids or by paths, which have a slash.
 ///
 /// # Errors
-/// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError); [`MergeError`] for runs of two commands;
-/// [`ReportError`].
+/// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError); [`ReportError`], for runs of two commands
+/// [`ReportError::Incomparable`].
 pub fn compare(names: [&str; 2], context: &Context) -> Result<RunComparison, CommandError> {
     let [one, other] = names.map(|name| name.to_owned());
     let found = paths(&[one, other], context)?;
@@ -26,8 +25,9 @@ pub fn compare(names: [&str; 2], context: &Context) -> Result<RunComparison, Com
     let descriptions = [describe(one)?, describe(other)?];
     let runs = descriptions.each_ref().map(|description| description.run_id.clone());
     if descriptions[0].command != descriptions[1].command {
-        let [first, run] = runs;
-        return Err(MergeError::Foreign { run, first, what: "commands".to_owned() }.into());
+        let [run, other] = runs;
+        let [command, other_command] = descriptions.map(|description| description.command);
+        return Err(ReportError::Incomparable { run, command, other, other_command }.into());
     }
     let inputs = differing_inputs(one, other)?;
     if descriptions[0].command == COMMAND {

@@ -87,7 +87,7 @@ impl Room {
         Ok(Self { data_dir, free, limit })
     }
 
-    /// Returns how many bytes are missing, with the error that says so; `None` if the need fits.
+    /// Returns the number of missing bytes, with the error for them; `None` if the need fits.
     fn lacking(&self, needed: u64) -> Option<(u64, DiskError)> {
         let data_dir = || self.data_dir.clone();
         let of_disk = self.free.and_then(|free| Some((needed.checked_sub(free)?, free)));

@@ -7,9 +7,10 @@ use fs_err as fs;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use super::Context;
+use super::io_failure::IoFailure;
 use super::workbench::blocking;
 use crate::agent::change;
-use crate::data_dir::write_atomically;
+use crate::data_dir::write_below;
 use crate::error::CommandError;
 use crate::execution::container::Environment;
 use crate::execution::run::record::{CellRecord, ExecutionPath};
@@ -74,13 +75,15 @@ impl Disputes<'_> {
             return Ok(disputed.len());
         }
         let directory = self.run.join(DIRECTORY);
-        fs::create_dir_all(&directory).map_err(CommandError::Runtime)?;
+        fs::create_dir_all(&directory).map_err(IoFailure::of("writing disputes"))?;
         let done = disputed.len() - left.len();
         let stage = self.context.events.stage(STAGE, Some(disputed.len() as u64), done as u64);
         for &(task, class, environment) in left {
             let writing = async {
                 let text = self.dispute(validation, task, class, environment).await?;
-                write_atomically(&self.file(task), text.as_bytes()).map_err(CommandError::Runtime)
+                // The run's directory is swept, the directory of disputes is not.
+                let written = write_below(self.run, &self.file(task), text.as_bytes());
+                written.map_err(IoFailure::of(format!("writing the dispute of {}", task.id)))
             };
             stage.during(task.id.as_str(), writing).await?;
         }

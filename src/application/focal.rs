@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Context;
+use super::io_failure::IoFailure;
 use super::selection::by_repository;
 use super::workbench::{Workbench, blocking};
 use crate::error::CommandError;
@@ -15,7 +16,7 @@ use crate::workspace::Repository;
 /// focal methods of test methods.
 ///
 /// # Errors
-/// Errors of manifests and sources; [`CommandError::Runtime`] if nothing can be stored.
+/// Errors of manifests and sources; [`IoFailure`] if the methods can't be stored.
 pub async fn find(tasks: &[Task], context: &Context) -> Result<BTreeMap<TaskId, KnownFocal>, CommandError> {
     let workbench = Workbench::open(context)?;
     let mut all = BTreeMap::new();
@@ -36,7 +37,8 @@ pub async fn find(tasks: &[Task], context: &Context) -> Result<BTreeMap<TaskId, 
         let found = stage.during(repository.as_str(), finding).await?;
         let wanted: Vec<TaskId> = found.keys().cloned().collect();
         keep(&workbench, &repository, found).await?;
-        let mut kept = store::kept(&workbench.data_dir.join("focal"), &repository).map_err(CommandError::Runtime)?;
+        let kept = store::kept(&workbench.data_dir.join("focal"), &repository);
+        let mut kept = kept.map_err(IoFailure::of("reading focal methods"))?;
         all.extend(wanted.into_iter().filter_map(|task| kept.remove_entry(&task)));
     }
     Ok(all)
@@ -50,5 +52,5 @@ pub(super) async fn keep(
 ) -> Result<(), CommandError> {
     // Another process may write to the same file.
     let _held = workbench.hold(&format!("focal-{}", repository.file_stem())).await?;
-    store::keep(&workbench.data_dir.join("focal"), repository, found).map_err(CommandError::Runtime)
+    store::keep(&workbench.data_dir.join("focal"), repository, found).map_err(IoFailure::of("writing focal methods"))
 }

@@ -332,7 +332,7 @@ async fn in_tree(
     .await
 }
 
-/// Returns how the sets that a lock lacks are resolved.
+/// Returns the [`Locking`] that resolves the sets which a lock lacks, and the function that writes their trees.
 async fn means_of(
     means: &LockContext<'_>,
     manifest: &RepositoryManifest,
@@ -410,7 +410,7 @@ fn declared_origins(
     Ok(names)
 }
 
-/// Returns how many of the sets a lock does not cover.
+/// Returns the number of sets that a lock does not cover.
 fn missing_sets(lock: &RepositoryLock, sets: &[BuildSet]) -> usize {
     sets.iter().filter(|set| !lock.build_sets.contains(&set.id)).count()
 }

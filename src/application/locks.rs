@@ -142,7 +142,7 @@ impl Workbench<'_> {
         let lock = match present(lock_of(repository, &path))?.filter(|lock| lock.is_for(manifest)) {
             Some(lock) => {
                 let name = path.display();
-                self.context.events.message(format!("`{name}` is gone on with; without it all begins anew"));
+                self.context.events.message(format!("resuming the unfinished lock `{name}`; remove it to start over"));
                 lock
             }
             None => empty(manifest),
@@ -253,7 +253,7 @@ pub(crate) struct LockInProgress {
 }
 
 impl LockInProgress {
-    /// Returns how many of the sets the replaced lock has for this manifest and the new one lacks.
+    /// Returns the number of sets that the replaced lock has for this manifest and the new one lacks.
     fn lost(&self, manifest: &RepositoryManifest, sets: &[BuildSet]) -> usize {
         let Some(replaced) = self.replaced.as_ref().filter(|replaced| replaced.is_for(manifest)) else { return 0 };
         let has = |lock: &RepositoryLock, set: &BuildSet| lock.build_sets.contains(&set.id);

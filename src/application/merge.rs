@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Context;
+use super::report;
 use super::run::{self, RunChoice};
 use super::runs::{ShownValidation, show_validation};
 use super::score::EndedScoring;
@@ -109,11 +110,7 @@ pub fn costs(names: &[String], context: &Context) -> Result<Costs, CommandError>
 }
 
 pub(super) fn paths(names: &[String], context: &Context) -> Result<Vec<PathBuf>, CommandError> {
-    let path = |name: &String| match name.contains('/') {
-        true => Ok(PathBuf::from(name)),
-        false => Ok(find(context.data_dir()?, name)?),
-    };
-    names.iter().map(path).collect()
+    names.iter().map(|name| report::path(name, context)).collect()
 }
 
 fn merge_validations(paths: &[PathBuf], choice: &RunChoice, context: &Context) -> Result<Option<String>, CommandError> {

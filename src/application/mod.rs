@@ -21,6 +21,7 @@ pub mod focal;
 pub mod harbor;
 pub mod images;
 pub mod import;
+pub mod io_failure;
 pub mod lock;
 mod locks;
 pub mod merge;

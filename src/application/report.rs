@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::Context;
+use super::io_failure::IoFailure;
 use crate::error::CommandError;
 use crate::execution::run::inputs::RunInputs;
 use crate::execution::run::list::{LATEST, RunEntry, describe, find, list, read_at};
@@ -15,8 +16,8 @@ use crate::report::leaderboard::calibration::{Calibration, calibrate};
 use crate::report::leaderboard::{self, Leaderboard};
 use crate::report::score::formats::{html, instances};
 use crate::report::score::{
-    AgentMeans, COMMAND, Certification, Period, ReportError, ScoreReport, ScoredModel, figures, read, read_of,
-    samples_of_runs, take_as_samples,
+    AgentMeans, COMMAND, Certification, Period, ReportError, ScoreReport, ScoredModel, figures, find_kept_logs,
+    kept_keys, read, read_of, samples_of_runs, take_as_samples,
 };
 use crate::report::validation::summarize;
 use crate::submission::GOLD;
@@ -52,6 +53,20 @@ impl ScoringRuns {
         let paths = runs.iter().map(|run| path(run, context)).collect::<Result<Vec<_>, _>>()?;
         let certification = certified_by.map(|run| certification_of(run, context)).transpose()?;
         let mut models = read_of(&paths, &period)?;
+        let mut cut: Vec<(&String, &String)> = Vec::new();
+        for model in &models {
+            if let Some(missing) = &model.facts.records_missing
+                && !cut.contains(&(&model.run_id, missing))
+            {
+                cut.push((&model.run_id, missing));
+            }
+        }
+        for (run, missing) in cut {
+            context.events.warning(format!(
+                "{missing} of run {run} are missing: its figures lack results; copy the run's directory again, or score again \
+                 with `--fresh`"
+            ));
+        }
         if samples {
             take_as_samples(&mut models);
         }
@@ -77,6 +92,24 @@ impl ScoringRuns {
             true => ScoreReport { samples: samples_of_runs(&self.models), ..report },
             false => report,
         }
+    }
+
+    /// Looks for the logs of kept results in the runs that executed them. A data directory without runs is not looked into, and
+    /// a missing one is not created.
+    ///
+    /// # Errors
+    /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError) if the runs can't be listed.
+    pub fn with_kept_logs(mut self, context: &Context) -> Result<Self, CommandError> {
+        let keys = kept_keys(&self.models);
+        if keys.is_empty() || !context.options.data_dir.join("runs").is_dir() {
+            return Ok(self);
+        }
+        let _stage = context.events.stage("find logs", None, 0);
+        match context.data_dir() {
+            Ok(data_dir) => find_kept_logs(&mut self.models, &keys, data_dir)?,
+            Err(error) => context.events.warning(format!("logs of kept results are not looked for: {error}")),
+        }
+        Ok(self)
     }
 
     /// Adds the agents of a published leaderboard to the report's page, over the tasks of the report's days.
@@ -122,7 +155,7 @@ impl ScoringRuns {
             write(directory, &self.figures(), &self.models)?;
             Ok(true)
         };
-        match written().map_err(CommandError::Output)? {
+        match written().map_err(IoFailure::of(format!("writing the report `{}`", directory.display())))? {
             true => Ok(()),
             false => Err(CommandError::Usage {
                 message: format!("the directory `{}` is not empty", directory.display()),
@@ -172,14 +205,29 @@ impl ScoringRuns {
     }
 }
 
-fn path(run: &str, context: &Context) -> Result<PathBuf, CommandError> {
-    match run.contains('/') {
-        true => Ok(PathBuf::from(run)),
-        false => Ok(find(context.data_dir()?, run)?),
+/// Returns the directory of a run, given by its id or by a path, which has a slash.
+///
+/// # Errors
+/// [`ReportError::NoRun`] for a path that leads to no run;
+/// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError).
+pub(super) fn path(run: &str, context: &Context) -> Result<PathBuf, CommandError> {
+    if !run.contains('/') {
+        return Ok(find(context.data_dir()?, run)?);
     }
+    let path = PathBuf::from(run);
+    let reason = match fs::metadata(&path) {
+        Ok(found) if !found.is_dir() => "it is no directory",
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            "there is no such directory"
+        }
+        // A run that can't be looked at is an error of reading it.
+        Ok(_) if matches!(path.join("run.json").try_exists(), Ok(false)) => "it has no `run.json`",
+        _ => return Ok(path),
+    };
+    Err(ReportError::NoRun { path, reason }.into())
 }
 
-/// Returns what a run of `validate` says of its tasks; `latest` is the finished one that began last.
+/// Returns the certification by a run of `validate`. `latest` is the finished run that began last.
 ///
 /// # Errors
 /// [`RunDirectoryError`](crate::execution::run::directory::RunDirectoryError); [`ReportError`] if it is none.
@@ -193,7 +241,7 @@ pub fn certification_of(run: &str, context: &Context) -> Result<Certification, C
         of.is_some_and(|description| description.command != COMMAND && description.finished.is_some())
     };
     let newest = runs.into_iter().rfind(finished);
-    let newest = newest.ok_or_else(|| ReportError::NoValidation(LATEST.to_owned()))?;
+    let newest = newest.ok_or(ReportError::NeverValidated)?;
     certification(path(&newest.run_id, context)?)
 }
 

@@ -1,7 +1,5 @@
 //! Opens, continues and finishes runs, for commands that execute.
 
-use std::io;
-
 use serde::Serialize;
 
 use super::shard::ShardChoice;
@@ -46,7 +44,7 @@ pub(super) fn open<R: RunRecord>(
 
 /// Returns the bytes of a run's inputs.
 pub(super) fn bytes(inputs: &impl Serialize) -> Result<Vec<u8>, CommandError> {
-    canonical_json(inputs).map_err(|error| CommandError::Output(error.into()))
+    canonical_json(inputs).map_err(CommandError::defect)
 }
 
 /// Returns the records of a run that was not interrupted.
@@ -59,6 +57,5 @@ pub(super) fn completed<R>(records: Result<R, RunError>) -> Result<R, CommandErr
 
 /// Writes the verdicts of a run and marks it as finished.
 pub(super) fn finish(run: RunDirectory, verdicts: Result<Vec<u8>, serde_json::Error>) -> Result<(), CommandError> {
-    let verdicts = verdicts.map_err(|error| CommandError::Output(io::Error::from(error)))?;
-    Ok(run.finish(&verdicts)?)
+    Ok(run.finish(&verdicts.map_err(CommandError::defect)?)?)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
+use super::io_failure::IoFailure;
 use super::{Context, Options};
 use crate::error::CommandError;
 use crate::sample::SampleRepository;
@@ -43,7 +44,7 @@ fn prepare_directory(directory: &str, context: &Context) -> Result<PathBuf, Comm
             _ => Ok(()),
         }
     };
-    make().map_err(CommandError::Runtime)?;
+    make().map_err(IoFailure::of(format!("making the directory `{}`", root.display())))?;
     Ok(root)
 }
 
@@ -54,9 +55,9 @@ fn write_sample(sample: &SampleRepository, root: &Path) -> Result<PathBuf, Comma
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     };
-    clear().map_err(CommandError::Runtime)?;
+    clear().map_err(IoFailure::of("removing an earlier sample"))?;
     let revisions = sample.write_git(&sources)?;
     let data = root.join(format!("{}.json", sample.name.file_stem()));
-    fs::write(&data, sample.published(&revisions)).map_err(CommandError::Runtime)?;
+    fs::write(&data, sample.published(&revisions)).map_err(IoFailure::of("writing the sample's data"))?;
     Ok(data)
 }

@@ -17,6 +17,8 @@ use super::workbench::{Workbench, blocking, run_tools};
 use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::container::Surefire;
+use crate::execution::container::pool::ContainerPool;
+use crate::execution::executor::Executor;
 use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::inputs::{RunInputs, ShardInputs};
 use crate::execution::run::record::ExecutionPath;
@@ -30,15 +32,15 @@ use crate::execution::time_class::TimeClasses;
 use crate::focal::store::KnownFocal;
 use crate::output::counted;
 use crate::report::score::{COMMAND, Certification, ScoreReport, ScoredModel, figures, read, verdicts};
-use crate::submission::extraction::unreadable_anywhere;
 use crate::submission::predictions::{Predictions, Selection, Several, read as read_predictions};
 use crate::submission::{Content, EMPTY, GOLD};
 use crate::task::file::load_all;
 use crate::task::selector::Selector;
 use crate::task::{Cell, RepositoryName, Task, TaskId, Track};
 
-/// The most warnings of a kind.
-const MOST_TOLD: usize = 20;
+mod telling;
+
+use telling::{tell, unreadable, warn_of_first};
 
 /// What is scored, and how.
 #[derive(Clone, Debug)]
@@ -57,7 +59,7 @@ pub struct ScoreRequest {
     pub surefire: Surefire,
     /// Launches of every method on each side.
     pub repeats: NonZeroU32,
-    /// Seed of the order of executions; `None` to derive it from the other inputs.
+    /// Seed of the order of executions, and of the bytes of controls and mutants; `None` to derive it from the other inputs.
     pub seed: Option<u64>,
     /// Whether results of earlier runs are reused.
     pub cache: bool,
@@ -205,51 +207,7 @@ async fn predictions(
     }
 }
 
-/// Reports predictions that would otherwise be ignored silently.
-fn tell(predictions: &Predictions, context: &Context) {
-    warn_of_first(&predictions.unknown, "are counted in the report", context, |unknown| {
-        format!("{}: there is no task `{}`", unknown.place, unknown.id)
-    });
-    if predictions.not_selected > 0 {
-        let number = counted(predictions.not_selected, "prediction is", "predictions are");
-        context.events.message(format!("{number} for tasks that were not selected"));
-    }
-    if predictions.repeated > 0 {
-        let number = counted(predictions.repeated, "prediction stands", "predictions stand");
-        context.events.message(format!("{number} there more than once with equal bytes, cost and tokens"));
-    }
-    warn_of_first(&predictions.strays, "were left out", context, |path| {
-        format!("`{}` is no prediction and is left out: it is no `<task id>.patch`, `.diff` or `.java`", path.display())
-    });
-    let all = predictions.models.iter().flat_map(|(model, tasks)| tasks.iter().map(move |found| (model, found)));
-    let unreadable: Vec<_> = all
-        .filter_map(|(model, (task, prediction))| {
-            unreadable_anywhere(&prediction.content).map(|reason| (model, task, &prediction.place, reason))
-        })
-        .collect();
-    warn_of_first(&unreadable, "are counted in the report", context, |(model, task, place, reason)| {
-        format!("{place}: the submission of {model} for {task} can't be read and counts as HrnsFail: {reason}")
-    });
-    for (model, missing) in &predictions.missing {
-        if let Some(first) = missing.first() {
-            let number = counted(missing.len(), "selected task, which counts", "selected tasks, which count");
-            let more = if missing.len() > 1 { ", …" } else { "" };
-            context.events.warning(format!("{model} has nothing for {number} as failed: {first}{more}"));
-        }
-    }
-}
-
-/// Warns of the first few, and tells how many more there are and where to find them.
-fn warn_of_first<T>(all: &[T], elsewhere: &str, context: &Context, warning: impl Fn(&T) -> String) {
-    for one in all.iter().take(MOST_TOLD) {
-        context.events.warning(warning(one));
-    }
-    if let Some(more) = all.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
-        context.events.warning(format!("{more} more like this {elsewhere}"));
-    }
-}
-
-/// Returns what a run lacks, in one line; `None` if it lacks nothing.
+/// Returns the results that a run lacks, in one line; `None` for a complete run.
 fn incomplete((unscored, failing): (usize, usize), left: &[Left], complete: bool) -> Option<String> {
     let unscored = (unscored > 0).then(|| format!("{} could not be scored", counted(unscored, "method", "methods")));
     let kinds: Vec<String> = counts(left)
@@ -272,9 +230,13 @@ fn incomplete((unscored, failing): (usize, usize), left: &[Left], complete: bool
 
 fn preview(tasks: &[Task], predictions: &Predictions, request: &ScoreRequest, context: &Context) {
     let submissions: usize = predictions.models.values().map(BTreeMap::len).sum();
+    let unreadable = match unreadable(predictions).count() {
+        0 => String::new(),
+        number => format!(", of which {number} can't be read,"),
+    };
     let launched = counted(request.repeats.get() as usize, "launch", "launches");
     context.events.message(format!(
-        "would score {} of {} for {}; each method takes {launched} on new code, for generation as many on old code",
+        "would score {}{unreadable} of {} for {}; each method takes {launched} on new code, for generation as many on old code",
         counted(submissions, "submission", "submissions"),
         counted(predictions.models.len(), "model", "models"),
         counted(tasks.len(), "task", "tasks"),
@@ -359,7 +321,10 @@ async fn execute<'a>(
     let (mut run, known) = run::open(&workbench, COMMAND, &inputs, &request.run)?;
     let (mut executors, mut direct) = (BTreeMap::new(), None);
     if let (Some(engine), Some(jars)) = (&engine, &jars) {
-        executors = opened.executors(&workbench.executor(engine, jars).await?);
+        // Code in a container can read how long the container has been there. If it were started during the launch before, that
+        // would be how long that launch took, which a submission decides.
+        let pool = Arc::new(ContainerPool::new(Arc::clone(engine), 0));
+        executors = opened.executors(&Executor { pool, ..workbench.executor(engine, jars).await? });
         direct = (request.path == ExecutionPath::Direct).then(|| Arc::new(workbench.direct(engine, jars)));
     }
     let scoring = Scoring {
@@ -371,6 +336,7 @@ async fn execute<'a>(
         repeats,
         jobs: context.options.jobs.get(),
         seed: inputs.seed,
+        chosen_seed: request.seed,
         trees: Arc::new(SubmissionTrees {
             paths: opened.paths.clone(),
             temporary: workbench.data_dir.temporary(),
@@ -389,7 +355,7 @@ async fn execute<'a>(
     };
     let records = scoring.run(&mut run, known, &context.events, &context.cancellation).await;
     let records = records.and_then(|records| Ok((scoring.doubtful(&records)?, records)));
-    // Dropping them ends their compilers and waiting containers.
+    // Dropping them ends their compilers.
     drop(scoring);
     drop(executors);
     if let Some(engine) = engine {

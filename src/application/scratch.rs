@@ -14,6 +14,7 @@ use rustix::fs::{Access, FlockOperation, access, flock};
 use super::Context;
 use super::context::Options;
 use super::disk::not_unpacked;
+use super::io_failure::IoFailure;
 use super::selection::{self, by_repository};
 use crate::artifact::store::UPSTREAM;
 use crate::data_dir::DataDir;
@@ -85,7 +86,9 @@ impl Scratch {
     /// [`ScratchError`]; errors of the selection.
     pub fn open(choice: &ScratchChoice, selector: &Selector, context: &Context) -> Result<Option<Self>, CommandError> {
         let Some(directory) = choice.directory.as_ref().filter(|_| !context.options.dry_run) else { return Ok(None) };
-        let absolute = |path: &Path| std::path::absolute(path).map_err(CommandError::Runtime);
+        let absolute = |path: &Path| {
+            std::path::absolute(path).map_err(IoFailure::of(format!("finding the place of `{}`", path.display())))
+        };
         let (scratch, shared) = (absolute(directory)?, absolute(&context.options.data_dir)?);
         if scratch.starts_with(&shared) || shared.starts_with(&scratch) {
             return Err(ScratchError::Inside { path: scratch, data_dir: shared }.into());
@@ -136,8 +139,8 @@ impl Scratch {
             let own = TimeClasses::new(self.context.data_dir()?);
             let shared = TimeClasses::new(&DataDir::open(&self.shared)?);
             for (repository, tasks) in by_repository(&self.tasks) {
-                if let Some(bytes) = own.export(&repository, &tasks).map_err(CommandError::Runtime)? {
-                    shared.adopt(&repository, &bytes).map_err(CommandError::Runtime)?;
+                if let Some(bytes) = own.export(&repository, &tasks).map_err(IoFailure::of("reading time classes"))? {
+                    shared.adopt(&repository, &bytes).map_err(IoFailure::of("recording time classes"))?;
                 }
             }
             Ok(())

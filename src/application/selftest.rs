@@ -10,6 +10,7 @@ use serde_json::json;
 use super::Context;
 use super::build::{BuildRequest, build};
 use super::import::{ImportRequest, import};
+use super::io_failure::IoFailure;
 use super::lock::{LockRequest, lock};
 use super::run::RunChoice;
 use super::sample::prepare;
@@ -114,7 +115,8 @@ pub async fn selftest(request: &SelftestRequest, context: &Context) -> Result<Op
     let mut all = Vec::new();
     for ((seconds, repeats), alike) in groups(&cases) {
         let predictions = own.options.data_dir.join("hostile.jsonl");
-        fs::write(&predictions, predictions_of(&samples, &alike)).map_err(CommandError::Runtime)?;
+        fs::write(&predictions, predictions_of(&samples, &alike))
+            .map_err(IoFailure::of("writing hostile submissions"))?;
         let request = ScoreRequest {
             selector: Selector { task_ids: tasks_of(&samples, &alike), ..Selector::default() },
             predictions: predictions.display().to_string(),
@@ -213,13 +215,13 @@ fn compared(case: &Case, method: String, (expected, found): (Vec<String>, String
     }
 }
 
-/// Returns what a case says beside its verdict, as far as it is measured.
+/// Returns the facts that a case expects besides its verdict, without those that this run does not measure.
 fn facts(case: &Case, manner: Manner) -> impl Iterator<Item = (Fact, &'static str)> {
     let facts = case.facts.clone().into_iter();
     facts.filter(move |(fact, _)| manner.mutation || *fact != Fact::CleanMutation)
 }
 
-/// Returns what may come of a case's methods, in the form of [`found`].
+/// Returns the results that are right for a case's methods, in the form of [`found`].
 fn expected(case: &Case, manner: Manner) -> Vec<String> {
     let verdicts = match manner.path {
         ExecutionPath::Maven => &case.by_maven,
@@ -230,7 +232,7 @@ fn expected(case: &Case, manner: Manner) -> Vec<String> {
     verdicts.iter().map(|verdict| format!("{verdict}{facts}")).collect()
 }
 
-/// Returns what came of a method: the verdict, and what the case says something of.
+/// Returns a method's result: its verdict, and the facts that the case names.
 fn found(case: &Case, task: &ScoredTask, method: &ScoredMethod, manner: Manner) -> String {
     let verdict = &method.verdict;
     let integrity = match verdict.integrity {

@@ -93,7 +93,7 @@ pub(super) fn costs(path: &Path) -> Result<(Costs, Digest), CostsError> {
 
 /// Returns the digest of selected tasks and of the rule that divides them.
 pub(super) fn selection(tasks: &[Task]) -> Result<Digest, CommandError> {
-    let bytes = canonical_json(&(DIVISION, tasks)).map_err(|error| CommandError::Output(error.into()))?;
+    let bytes = canonical_json(&(DIVISION, tasks)).map_err(CommandError::defect)?;
     Ok(Digest::of(&bytes))
 }
 

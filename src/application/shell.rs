@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use self::opening::Opening;
 pub use self::opening::Origin;
 use super::Context;
+use super::io_failure::IoFailure;
 use super::workbench::Workbench;
 use crate::agent::AgentError;
 use crate::agent::collection::Target;
@@ -159,7 +160,8 @@ pub async fn open(
         return Err(ShellError::ScriptTooLarge.into());
     }
     let workbench = Workbench::open(context)?;
-    let spool = Spool::create(&workbench.data_dir.temporary()).map_err(CommandError::Runtime)?;
+    let spool =
+        Spool::create(&workbench.data_dir.temporary()).map_err(IoFailure::of("making a temporary directory"))?;
     let opening = Opening::of(origin, &workbench, spool.path()).await?;
     let Opening { target, image, .. } = &opening;
     let engine = workbench.engine().await?;

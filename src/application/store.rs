@@ -9,6 +9,7 @@ use fs_err as fs;
 use super::Context;
 use super::archives::ArchiveOutput;
 use super::disk::{DiskUse, GivenUp, give_up, give_up_layers};
+use super::io_failure::IoFailure;
 use super::workbench::{Workbench, blocking, present};
 use crate::artifact::made::{PrunePolicy, prune};
 use crate::artifact::store::Store;
@@ -36,7 +37,7 @@ pub struct VerifiedStore {
 }
 
 impl VerifiedStore {
-    /// Returns how many unpacked layers are damaged.
+    /// Returns the number of damaged unpacked layers.
     pub fn damaged_layers(&self) -> usize {
         self.layers.damaged.iter().map(|damaged| damaged.layer).collect::<BTreeSet<_>>().len()
     }
@@ -126,7 +127,7 @@ const MOST_PARTS: usize = 5;
 /// was used longest ago, and at last unpacked layers. Runs, locks, manifests and tasks stay in any case.
 ///
 /// # Errors
-/// [`GarbageError`](crate::garbage::GarbageError), [`CommandError::Runtime`] for records that can't be listed or removed,
+/// [`GarbageError`](crate::garbage::GarbageError), [`IoFailure`] for records that can't be listed or removed,
 /// [`EngineError`](crate::engine::EngineError).
 pub fn collect_garbage(policy: &PrunePolicy, context: &Context) -> Result<CollectedGarbage, CommandError> {
     let (workbench, dry_run) = (Workbench::open(context)?, context.options.dry_run);
@@ -135,7 +136,8 @@ pub fn collect_garbage(policy: &PrunePolicy, context: &Context) -> Result<Collec
     let mut disk = context.options.max_disk.map(measure).transpose()?;
     // Class archives and released files are small compared with revisions, so their size is not limited.
     let small = PrunePolicy { most_bytes: u64::MAX, ..*policy };
-    let released = prune::<Released>(&workbench.store, &small, dry_run).map_err(CommandError::Runtime)?.removed;
+    let released = prune::<Released>(&workbench.store, &small, dry_run);
+    let released = released.map_err(IoFailure::of("pruning records of released files"))?.removed;
     let excess = disk.as_ref().map_or(0, DiskUse::excess);
     let given_up = give_up(&workbench.store, policy, excess, dry_run)?;
     let mut layers = Vec::new();

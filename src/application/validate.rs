@@ -8,6 +8,7 @@ use super::Context;
 use super::disk::Needs;
 use super::disputes::{self, Disputes};
 use super::failures::Failures;
+use super::io_failure::IoFailure;
 use super::readiness::tell_unready;
 use super::run::{self, RunChoice};
 use super::selection::{self, Repositories, by_repository};
@@ -239,6 +240,6 @@ async fn execute<'a>(
     let took: Vec<(Task, Took)> =
         tasks.iter().map(|task| (task.clone(), Took::of(&task.id, &validated.records))).collect();
     let record = move || took.iter().try_for_each(|(task, took)| classes.record(task, *took).map(drop));
-    blocking(move || record().map_err(CommandError::Runtime)).await?;
+    blocking(move || record().map_err(IoFailure::of("recording time classes"))).await?;
     Ok(validated)
 }

@@ -456,11 +456,11 @@ pub async fn blocking<T: Send + 'static>(
 ) -> Result<T, CommandError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => Err(CommandError::Runtime(std::io::Error::other(error))),
+        Err(panic) => Err(CommandError::defect(panic)),
     }
 }
 
-/// Returns what decides the results of executions besides their inputs.
+/// Returns the facts that decide results of executions besides their inputs: engine, jars and this program.
 pub(crate) async fn run_tools(
     engine: &dyn Engine,
     jars: &ToolJars,

@@ -1,9 +1,9 @@
-//! Things that take long to make and are made once, such as prepared revisions. A description under a key is kept in a
-//! directory of the store, found again, checked, and pruned when it is unused.
+//! The cache of products. A product takes long to make, such as a prepared revision or a class archive, so it is made once.
+//! Its description lies under a key in a directory of the store, and is pruned once it is unused.
 //!
-//! A description names blobs of the store. It appears by one atomic rename after its blobs, so that a killed or a
-//! second maker does no harm. Every blob is checked before its first use in a process, and again after its file
-//! changed. A thing with a damaged blob is made again. Makers of several processes wait for one another.
+//! A description names the product's blobs in the store. It appears by one atomic rename after its blobs, so that a killed
+//! or a second maker does no harm. Every blob is checked before its first use in a process, and again after its file
+//! changed. A product with a damaged blob is made again. Makers in several processes wait for one another.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read as _};
@@ -33,7 +33,7 @@ pub struct Kind {
     pub name: &'static str,
 }
 
-/// Errors of finding or keeping a thing.
+/// Errors of finding or keeping a product.
 #[derive(Debug, thiserror::Error)]
 pub enum MadeError {
     /// A file could not be read or written.
@@ -47,18 +47,18 @@ pub enum MadeError {
     DataDir(#[from] DataDirError),
 }
 
-/// The description of a thing.
+/// A product, as its description has it.
 pub trait Described: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The kind.
     const KIND: Kind;
 
-    /// Returns the blobs of the thing.
+    /// Returns the blobs of the product.
     fn blobs(&self) -> Vec<Digest>;
 }
 
-/// The result of making a thing.
+/// The result of making a product.
 pub enum Fresh<T> {
-    /// The thing is kept.
+    /// The product is kept.
     Kept(T),
     /// A fault of ours prevented it. The next request tries again.
     Passing(T),
@@ -100,18 +100,18 @@ fn digests_in(value: &serde_json::Value) -> Vec<Digest> {
 
 type Known<T> = HashMap<Digest, Arc<OnceCell<Arc<T>>>>;
 
-/// The things of one kind in a data directory, for one process.
+/// The products of one kind in a data directory, for one process.
 pub struct Made<T> {
     data_dir: DataDir,
     store: Store,
     events: EventSink,
-    /// Things that this process has made or found.
+    /// Products that this process has made or found.
     known: Mutex<Known<T>>,
     marks: UseMarks,
 }
 
 impl<T: Described> Made<T> {
-    /// Returns the things of `data_dir`.
+    /// Returns the products of `data_dir`.
     pub fn new(data_dir: &DataDir, store: &Store, events: &EventSink) -> Self {
         let (data_dir, store, events) = (data_dir.clone(), store.clone(), events.clone());
         Self { data_dir, store, events, known: Mutex::default(), marks: UseMarks::default() }
@@ -127,7 +127,7 @@ impl<T: Described> Made<T> {
         &self.events
     }
 
-    /// Returns the thing. Makes it if the store lacks a part of it.
+    /// Returns the product. Makes it if the store lacks its description or one of its blobs.
     ///
     /// # Errors
     /// The maker's error, or [`MadeError`].
@@ -163,7 +163,7 @@ impl<T: Described> Made<T> {
             }))
         });
         let found = found.await.cloned()?;
-        // Marked as used, because a run may take longer than the age at which unused things are pruned.
+        // Marked as used, because a run may take longer than the age at which unused products are pruned.
         if passing || !self.marks.mark(&path::<T>(&self.store, key)).map_err(MadeError::from)? {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             // The next request tries again, unless another one has begun.
@@ -174,7 +174,8 @@ impl<T: Described> Made<T> {
         Ok(found)
     }
 
-    /// Returns what this process knows of a thing; an empty cell if one of its blobs was damaged or removed since.
+    /// Returns the cell of a product in this process. The cell is empty if the process does not know the product yet, or if one
+    /// of the blobs was damaged or removed since.
     async fn whole_cell(&self, key: Digest) -> Result<Arc<OnceCell<Arc<T>>>, MadeError> {
         let cell = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +204,7 @@ impl<T: Described> Made<T> {
     }
 }
 
-/// Keeps a thing, whose blobs must be in the store.
+/// Keeps a product, whose blobs must be in the store.
 ///
 /// # Errors
 /// I/O errors of writing the description.
@@ -215,8 +216,8 @@ pub fn keep<T: Described>(store: &Store, key: Digest, value: T) -> io::Result<T>
     Ok(description.value)
 }
 
-/// Returns the described thing if all its blobs are in the store and sound. Removes damaged ones, so that the thing is
-/// made again.
+/// Returns the described product if all its blobs are in the store and sound. Removes damaged blobs, so that the product
+/// is made again.
 ///
 /// # Errors
 /// I/O errors of reading the description or a blob.
@@ -290,7 +291,7 @@ fn record_name(key: &Digest) -> String {
     format!("{}.json", key.hex())
 }
 
-/// Returns the key of a thing with these inputs.
+/// Returns the key of the product that is made of these inputs.
 pub fn key<T: Described>(inputs: &impl Serialize) -> Digest {
     super::key::key(T::KIND.directory, T::KIND.schema, inputs)
 }
@@ -306,23 +307,23 @@ fn read<T: Described>(bytes: &[u8]) -> Option<Description<T>> {
     (read.schema == T::KIND.schema && whole).then_some(read)
 }
 
-/// Decides which things pruning keeps.
+/// Decides which products pruning keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrunePolicy {
-    /// Things that were used within this time always stay, because a run may be using them.
+    /// Products that were used within this time always stay, because a run may be using them.
     pub always: Duration,
-    /// Things that were not used for this time are removed.
+    /// Products that were not used for this time are removed.
     pub age: Duration,
-    /// If a kind takes more bytes, the least recently used things are removed.
+    /// If a kind takes more bytes, the least recently used products are removed.
     pub most_bytes: u64,
 }
 
-/// What pruning did, or would do.
+/// The result of pruning, or of its dry run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Number of removed things.
+    /// Number of removed products.
     pub removed: usize,
-    /// Bytes of the others' blobs. Blobs that several share count once.
+    /// Bytes of the blobs of products that stay. Blobs that several products share count once.
     pub kept_bytes: u64,
 }
 
@@ -337,7 +338,7 @@ pub fn mark_used<T: Described>(store: &Store, key: Digest) -> io::Result<()> {
     }
 }
 
-/// Removes descriptions of things. Their blobs become garbage of the store. An unreadable description is removed as
+/// Removes descriptions of products. Their blobs become garbage of the store. An unreadable description is removed as
 /// well, because it would be made again.
 ///
 /// # Errors

@@ -56,8 +56,9 @@ pub(super) fn decoded(content: &[u8], each: &mut dyn FnMut(usize, &[u8])) {
     }
 }
 
-/// Returns where a run goes on in a further line; `None` where no line ends here. Quotes, commas and concatenations may stand at a
-/// line's end; blanks, quotes and the marks of comments, quotations and lists before it.
+/// Returns the position in the next line at which a run of base64 continues; `None` if no line ends at `at`. Skips quotes,
+/// commas and concatenations at the line's end, and blanks, quotes and the marks of comments, quotations and lists at the
+/// beginning of the next one.
 fn next_line(content: &[u8], at: usize) -> Option<usize> {
     let most = content.len().min(at + MOST_BETWEEN);
     let (mut next, mut line_ended) = (at, false);

@@ -209,7 +209,8 @@ fn is_new(secret: &Secret) -> bool {
     secret.start.as_ref() != Some(&secret.test)
 }
 
-/// Returns what is searched for of a task: the file's text, each method that the starting file does not have, and changed parts.
+/// Returns the texts to search for, given a task's secret: the whole test file, each method that the starting file lacks, and
+/// changed parts.
 fn needles(task: usize, secret: &Secret) -> Result<Vec<Needle>, AuditError> {
     let start = secret.start.as_deref().map(normal).unwrap_or_default();
     let whole = normal(&secret.test);

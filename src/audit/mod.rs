@@ -55,7 +55,10 @@ impl Failure for AuditError {
         let hint = match self {
             Self::Nothing(_) => "name other tasks with `--task`",
             Self::Search(_) => "name fewer tasks with `--task`",
-            Self::Io(_) => "name a directory, a file, or a repository whose image is built",
+            Self::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                "name a directory, a file, or a repository whose image is built"
+            }
+            Self::Io(_) => "check the permissions of what is audited, and that its file system answers",
         };
         Some(hint.to_owned())
     }

@@ -28,7 +28,7 @@ pub(super) fn normal(content: &[u8]) -> Vec<u8> {
     counting(content).map(|(_, byte)| byte).collect()
 }
 
-/// Returns where the byte `index` of the normal form stands in the content.
+/// Returns the position in the content of the byte at `index` of the normal form.
 pub(super) fn place(content: &[u8], index: usize) -> usize {
     counting(content).nth(index).map_or(content.len(), |(at, _)| at)
 }
@@ -148,7 +148,8 @@ pub(super) fn patched(content: &[u8]) -> Vec<Vec<u8>> {
     new_sides(content, false)
 }
 
-/// Returns what [`patched()`] returns, and also the new side of patches that only add lines: their marks are letters of base64.
+/// Returns the new sides that [`patched()`] returns, and those of patches that only add lines. `patched` skips the latter,
+/// because the marks of added lines are letters of base64, too.
 pub(super) fn added(content: &[u8]) -> Vec<Vec<u8>> {
     new_sides(content, true)
 }

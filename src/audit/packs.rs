@@ -44,7 +44,7 @@ pub(super) fn is_zlib(content: &[u8]) -> bool {
     matches!(content, [0x78, flags, ..] if (0x7800 + u16::from(*flags)) % 31 == 0)
 }
 
-/// Returns what a stream of zlib inflates to, at most `most` bytes and one, and why that is not all.
+/// Inflates a zlib stream and returns at most `most` + 1 bytes. If these are not all bytes, also returns the reason.
 pub(super) fn inflated(content: &[u8], most: u64) -> (Vec<u8>, Option<String>) {
     let mut plain = Vec::new();
     let read = ZlibDecoder::new(content).take(most + 1).read_to_end(&mut plain);
@@ -56,7 +56,7 @@ pub(super) fn inflated(content: &[u8], most: u64) -> (Vec<u8>, Option<String>) {
     (plain, failed)
 }
 
-/// Returns where a pack begins in a content: at its start, or after the head of a bundle.
+/// Returns the position of a pack in a content: 0, or the end of a git bundle's header.
 pub(super) fn pack_start(content: &[u8]) -> Option<usize> {
     if content.starts_with(b"PACK\0\0\0") {
         return Some(0);

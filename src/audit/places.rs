@@ -84,7 +84,7 @@ impl Repositories {
         None
     }
 
-    /// Returns what is wrong with the repositories as a whole.
+    /// Returns the facts against whole git repositories, such as more than one commit.
     pub(super) fn facts(&self) -> Vec<Fact> {
         let mut facts = Vec::new();
         for (directory, repository) in &self.0 {

@@ -17,7 +17,7 @@ impl Meter {
         Self { left: Cell::new(bytes), deadline }
     }
 
-    /// Returns what is exhausted, if anything.
+    /// Returns the limit that is reached, in words; `None` if none is.
     pub(super) fn exhausted(&self) -> Option<&'static str> {
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Some("the time is over"),

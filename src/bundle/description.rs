@@ -189,7 +189,7 @@ pub struct ImageReference {
 }
 
 impl Description {
-    /// Returns whom the bundle is for.
+    /// Returns the bundle's audience.
     pub fn audience(&self) -> Audience {
         match self {
             Self::Scorer(_) => Audience::Scorer,

@@ -212,8 +212,8 @@ impl Layout {
         Ok(names)
     }
 
-    /// Returns what lies beside the bundle's files and its blobs: names of other files, or what follows the archive's members.
-    /// Nobody reads it, and no digest covers it.
+    /// Returns the names of files in the bundle's directory that do not belong to it, or a text about bytes behind the members
+    /// of its archive. No command reads these files and bytes, and no digest covers them.
     ///
     /// # Errors
     /// As [`Layout::blob_names`].

@@ -155,7 +155,7 @@ impl Registry {
         Reference::with_digest(registry, repository, digest.to_string())
     }
 
-    /// Returns where the signature of an index lies.
+    /// Returns the reference of an index's signature: a tag made of the index's digest.
     fn of_signature(&self, index: &Digest) -> Reference {
         let (registry, repository) = (self.reference.registry().to_owned(), self.reference.repository().to_owned());
         Reference::with_tag(registry, repository, format!("sha256-{}.bundle-signature", index.hex()))

@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &AuditArguments, context: &Context) -> Result<(), C
     Ok(())
 }
 
-/// Returns what an audit found, in lines.
+/// Returns the findings of an audit, one a line.
 pub(super) fn description(audited: &Audited) -> String {
     let report = &audited.report;
     let state = match (report.leaks().next().is_some(), report.is_complete()) {

@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &CompletionsArguments) -> Result<(), CommandError> 
     let mut script = Vec::new();
     shell
         .write_registration(QUESTION, COMMAND, COMMAND, &program.to_string_lossy(), &mut script)
-        .map_err(CommandError::Output)?;
+        .map_err(CommandError::defect)?;
     stdout::bytes(&script)
 }
 
@@ -54,7 +54,7 @@ pub(super) fn answer<P: Program>(arguments: &[OsString]) -> Result<bool, clap::E
     CompleteEnv::with_factory(P::command).var(QUESTION).try_complete(arguments, here.as_deref())
 }
 
-/// Returns what completes the name of a run, which may be a directory.
+/// Returns the completer for runs: their names, or paths of directories.
 pub(super) fn runs() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| match current.to_string_lossy().contains('/') {
         true => PathCompleter::dir().complete(current),
@@ -62,17 +62,17 @@ pub(super) fn runs() -> ArgValueCompleter {
     })
 }
 
-/// Returns what completes a task's id.
+/// Returns the completer for ids of tasks.
 pub(super) fn tasks() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| beginning(current, names::tasks))
 }
 
-/// Returns what completes the name of a repository.
+/// Returns the completer for names of repositories.
 pub(super) fn repositories() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| beginning(current, names::repositories))
 }
 
-/// Returns what completes a repository or task that a command selects: repositories, and tasks once something is typed.
+/// Returns the completer for selected repositories and tasks. It proposes tasks only once something is typed.
 pub(super) fn selected() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| match current.is_empty() {
         true => beginning(current, names::repositories),

@@ -10,6 +10,7 @@ use super::{build_images, import, lock, report, stdout, validate};
 use crate::agent::quoted;
 use crate::application::build::BuildRequest;
 use crate::application::import::ImportRequest;
+use crate::application::io_failure::IoFailure;
 use crate::application::lock::LockRequest;
 use crate::application::report::ScoringRuns;
 use crate::application::run::RunChoice;
@@ -83,7 +84,8 @@ pub(super) fn run(_arguments: &DemoArguments, context: &Context) -> Result<(), C
 fn score(validation: &str, with_sources: &str, context: &Context) -> Result<(), CommandError> {
     let data_dir = &context.options.data_dir;
     let predictions = data_dir.join("predictions.jsonl");
-    fs_err::write(&predictions, SampleRepository::demo_predictions()).map_err(CommandError::Runtime)?;
+    fs_err::write(&predictions, SampleRepository::demo_predictions())
+        .map_err(IoFailure::of("writing the sample's predictions"))?;
     let text = "5. Score: two submissions for one task, in files as agents leave them. Both pass on new code.";
     let directory = format!("--data-dir {}", word(data_dir));
     step(text, &format!("score {SCORED} --fresh --predictions {} {with_sources}", word(&predictions)))?;
@@ -119,7 +121,7 @@ fn score(validation: &str, with_sources: &str, context: &Context) -> Result<(), 
     let command = format!("report {run_id} --certified-by {validation} --format html --output {output} {directory}");
     step(text, &command)?;
     let runs = ScoringRuns::read(std::slice::from_ref(&run_id), Period::default(), Some(validation), false, context)?;
-    runs.write_pages(&pages)?;
+    runs.with_kept_logs(context)?.write_pages(&pages)?;
     stdout::lines(&format!(
         "{index}\n\nNext: open that file in a browser, or try\n\
          $ testevo-sandbox explain {run_id} {SCORED} --model hasty {directory}\n\

@@ -12,6 +12,7 @@ use super::stdout;
 use super::validate::seconds;
 use crate::agent::harbor::Network;
 use crate::application::harbor::{self, HarborRequest, VerifierPlace};
+use crate::application::io_failure::IoFailure;
 use crate::application::{Context, agents};
 use crate::data_dir::write_atomically;
 use crate::error::CommandError;
@@ -148,13 +149,14 @@ fn dataset(
     };
     let mut lines = String::new();
     let written = agents::dataset(&selector, answered, context, |row| {
-        lines.push_str(&json_line(row).map_err(std::io::Error::from).map_err(CommandError::Output)?);
+        lines.push_str(&json_line(row).map_err(CommandError::defect)?);
         Ok(())
     });
     let written = block_on(context, written)?;
     if written.results > 0 {
         // The file appears once it is complete.
-        write_atomically(output, lines.as_bytes()).map_err(CommandError::Output)?;
+        let doing = format!("writing `{}`", output.display());
+        write_atomically(output, lines.as_bytes()).map_err(IoFailure::of(doing))?;
         stdout::line(&counted(written.results, "task", "tasks"))?;
     }
     written.verdict

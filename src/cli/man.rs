@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &ManArguments) -> Result<(), CommandError> {
     }
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(chosen.clone()).title(name.join("-").to_uppercase()).render(&mut page);
-    rendered.map_err(CommandError::Output)?;
+    rendered.map_err(CommandError::defect)?;
     match io::stdout().is_terminal() {
         true => shown(&page),
         false => stdout::bytes(&page),
@@ -57,10 +57,10 @@ fn shown(page: &[u8]) -> Result<(), CommandError> {
     if let Some(mut stdin) = man.stdin.take() {
         match stdin.write_all(page) {
             // Whoever closes the pager has read enough.
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(CommandError::Output(error)),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(not_shown(error.to_string())),
             _ => {}
         }
     }
-    let status = man.wait().map_err(CommandError::Output)?;
+    let status = man.wait().map_err(|error| not_shown(error.to_string()))?;
     if status.success() { Ok(()) } else { Err(not_shown(status.to_string())) }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{IntErrorKind, NonZeroU32, NonZeroUsize, ParseIntError};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -131,7 +131,7 @@ impl GlobalArguments {
         is_colored(self.color.unwrap_or_default())
     }
 
-    /// Returns how progress is written.
+    /// Returns the form in which progress is written.
     pub(super) fn event_format(&self) -> EventFormat {
         self.events
     }
@@ -176,8 +176,25 @@ impl GlobalArguments {
 }
 
 /// Parses a number that must not be zero.
-pub(super) fn positive<N: FromStr>(text: &str) -> Result<N, String> {
-    text.parse().map_err(|_| "it is no whole number from 1 on".to_owned())
+pub(super) fn positive<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error| no_number(&error, 1))
+}
+
+/// Parses a number that may be zero.
+pub(super) fn whole<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error| no_number(&error, 0))
+}
+
+fn no_number(error: &ParseIntError, least: u32) -> String {
+    match error.kind() {
+        IntErrorKind::PosOverflow => "the number is too large".to_owned(),
+        _ => format!("it is no whole number from {least} on"),
+    }
+}
+
+/// Parses a day.
+pub(super) fn date(text: &str) -> Result<jiff::civil::Date, String> {
+    text.parse().map_err(|_| "it is no date (YYYY-MM-DD)".to_owned())
 }
 
 fn parse_origin(text: &str) -> Result<(String, String), String> {

@@ -29,7 +29,7 @@ pub(super) struct PlanArguments {
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8,16,32", value_parser = nodes)]
     nodes: Vec<NonZeroU32>,
     /// Seconds that a node needs before its first task
-    #[arg(long, value_name = "SECONDS", default_value = "0")]
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = super::options::whole::<u32>)]
     start: u32,
     /// How results are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]

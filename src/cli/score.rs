@@ -9,7 +9,7 @@ use super::bundle::BundleChoice;
 use super::completions;
 use super::interrupts::block_on;
 use super::on::OnArguments;
-use super::options::positive;
+use super::options::{positive, whole};
 use super::report::print_text;
 use super::scratch::ScratchArguments;
 use super::selector::SelectorArguments;
@@ -34,7 +34,7 @@ pub(super) struct ScoreArguments {
     /// developers' tests) or `empty` (nothing)
     #[arg(long, value_name = "FILE|DIR|gold|empty", value_hint = clap::ValueHint::AnyPath)]
     predictions: String,
-    /// Remove the Markdown fence around a patch or file, and the text around the fence; the run's inputs record it
+    /// Remove the Markdown fence or tags around a patch or file, and the text around these; the run's inputs record it
     #[arg(long)]
     strip_fences: bool,
     /// Count several submissions of a model for a task as samples of it: each is scored, and the report has pass@k
@@ -49,8 +49,9 @@ pub(super) struct ScoreArguments {
     /// Launches of every method on each side, each in a fresh container; finds flaky tests
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive::<NonZeroU32>)]
     repeat: NonZeroU32,
-    /// Seed of the random order of executions; by default it follows from what is scored
-    #[arg(long, value_name = "NUMBER")]
+    /// Seed of the order of executions, and of the bytes of classes under controls and of mutants. By default it follows from
+    /// what is scored. Results under controls and on mutants are reused only from runs with the same `--seed`
+    #[arg(long, value_name = "NUMBER", value_parser = whole::<u64>)]
     seed: Option<u64>,
     /// Execute everything, even what was executed before with equal inputs
     #[arg(long)]

@@ -1,11 +1,13 @@
 //! The arguments that select a subcommand's tasks. Flatten [`SelectorArguments`] into its arguments and call
 //! [`SelectorArguments::resolve`].
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::completions;
+use super::options::{date, positive};
 use crate::error::CommandError;
 use crate::task::Track;
 use crate::task::selector::Selector;
@@ -22,17 +24,17 @@ pub struct SelectorArguments {
     #[arg(long, help_heading = HEADING, value_name = "TRACK", value_parser = parse_track)]
     track: Option<Track>,
     /// Only tasks whose new revision is of this day or later
-    #[arg(long, help_heading = HEADING, value_name = "YYYY-MM-DD")]
+    #[arg(long, help_heading = HEADING, value_name = "YYYY-MM-DD", value_parser = date)]
     since: Option<jiff::civil::Date>,
     /// Only tasks whose new revision is of this day or earlier
-    #[arg(long, help_heading = HEADING, value_name = "YYYY-MM-DD")]
+    #[arg(long, help_heading = HEADING, value_name = "YYYY-MM-DD", value_parser = date)]
     until: Option<jiff::civil::Date>,
     /// Tasks whose ids stand in this file, one a line
     #[arg(long, help_heading = HEADING, value_name = "FILE")]
     task_file: Option<PathBuf>,
     /// At most so many tasks
-    #[arg(long, help_heading = HEADING, value_name = "N")]
-    limit: Option<usize>,
+    #[arg(long, help_heading = HEADING, value_name = "N", value_parser = positive::<NonZeroUsize>)]
+    limit: Option<NonZeroUsize>,
 }
 
 impl SelectorArguments {
@@ -66,7 +68,7 @@ impl SelectorArguments {
             track: self.track,
             since: self.since,
             until: self.until,
-            limit: self.limit,
+            limit: self.limit.map(NonZeroUsize::get),
         })
     }
 }

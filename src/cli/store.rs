@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::completions;
 use super::interrupts::block_on;
+use super::options::whole;
 use super::stdout;
 use crate::application::Context;
 use crate::application::disk::GivenUp;
@@ -41,13 +42,13 @@ enum StoreCommand {
     /// only say which. With --max-disk remove more, longest unused first, until the data directory takes no more than that
     Gc {
         /// Keep what is younger: a command that runs may be about to name it
-        #[arg(long, value_name = "HOURS", default_value_t = 24)]
+        #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = whole::<u64>)]
         min_age: u64,
         /// Give up prepared revisions and class archives unused for so long
-        #[arg(long, value_name = "DAYS", default_value_t = 30)]
+        #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = whole::<u64>)]
         prepared_days: u64,
         /// Give up the least used revisions beyond this size
-        #[arg(long, value_name = "GIB", default_value_t = 20)]
+        #[arg(long, value_name = "GIB", default_value_t = 20, value_parser = whole::<u64>)]
         prepared_gib: u64,
         /// How results are written
         #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]

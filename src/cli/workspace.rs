@@ -163,7 +163,7 @@ fn open_shell(arguments: &WorkspaceArguments, selector: &Selector, context: &Con
     match &mut file {
         Some((path, file)) => {
             let prediction = prediction(&ended.target, arguments.model.as_deref(), ended.text, context);
-            let line = json_line(&prediction).map_err(|error| CommandError::Output(error.into()))?;
+            let line = json_line(&prediction).map_err(CommandError::defect)?;
             file.write_all(line.as_bytes()).map_err(|source| ShellError::Save { path: path.clone(), source })?;
             context.events.message(format!("the prediction is in `{}`", path.display()));
         }

@@ -23,7 +23,7 @@ impl Ended {
         !matches!(self.state.as_str(), "TIMEOUT" | "DEADLINE" | "PREEMPTED" | "CANCELLED" | "OUT_OF_MEMORY")
     }
 
-    /// Returns what to do against another end of this kind; `None` where only the log tells.
+    /// Returns the remedy for a job that ended this way; `None` if only the job's log can tell.
     pub fn hint(&self) -> Option<&'static str> {
         match self.state.as_str() {
             "TIMEOUT" | "DEADLINE" => {

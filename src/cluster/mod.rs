@@ -1,4 +1,4 @@
-//! Clusters: what Slurm is told and asked by its own clients, and the records of sharded runs.
+//! Clusters: submits shards with Slurm's own clients, asks these for the states of jobs, and records each sharded run.
 
 pub mod accounts;
 pub mod ended;
@@ -153,7 +153,7 @@ pub enum ClusterError {
     Gone(#[source] io::Error),
 }
 
-/// Returns what an error adds about a job's end.
+/// Returns the end of an error message that names a job's end; empty if that is not known.
 fn last(ended: &Option<Ended>) -> String {
     ended.as_ref().map(|ended| format!("; of the last time {ended}")).unwrap_or_default()
 }

@@ -117,7 +117,7 @@ impl ShardedRun {
         self.attempts.iter().skip(before).filter(move |attempt| attempt.shards.contains(&shard))
     }
 
-    /// Returns how often a shard was given to the scheduler, as far as that counts.
+    /// Returns the number of a shard's attempts that count.
     pub fn attempts_of(&self, shard: u32) -> usize {
         self.counted(shard).count()
     }
@@ -127,7 +127,7 @@ impl ShardedRun {
         self.attempts.iter().map(|attempt| attempt.name.as_str()).collect()
     }
 
-    /// Returns how often a shard was given to the scheduler at all.
+    /// Returns the number of all attempts of a shard.
     pub fn submissions_of(&self, shard: u32) -> usize {
         self.attempts.iter().filter(|attempt| attempt.shards.contains(&shard)).count()
     }

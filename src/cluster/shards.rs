@@ -108,9 +108,8 @@ pub enum Fate {
     Late(Duration),
 }
 
-/// Returns what follows for a shard without a job. `exit` is the exit code of its last job, if that can be seen, and `ended` how
-/// Slurm ended that job, if it tells; `looks` is how often in a row the shard was found without a job, the first time this long
-/// ago.
+/// Returns the fate of a shard without a job. `exit` is the exit code of its last job, and `ended` the way in which Slurm ended
+/// that job; both may be unknown. The shard was found without a job `looks` times in a row, the first time `since` ago.
 pub fn fate(seen: &Seen, exit: Option<u8>, ended: Option<&Ended>, looks: u32, since: Duration) -> Fate {
     match (seen, exit) {
         // Codes 0 and 1 mean that the run has its results, so a new attempt would do nothing.

@@ -96,7 +96,7 @@ impl Listed {
         !ENDED.contains(&self.state.as_str())
     }
 
-    /// Returns how the element ended; `None` while it has not.
+    /// Returns the end of the element; `None` before it has ended.
     pub fn ended(&self) -> Option<Ended> {
         let node = Some(self.node.clone()).filter(|node| is_node(node));
         (!self.is_alive()).then(|| Ended { state: self.state.clone(), node })

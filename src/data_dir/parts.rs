@@ -15,6 +15,8 @@ pub struct Part {
     pub sweep: Sweep,
     /// The kind of record that names blobs here.
     pub names: NamedBlobs,
+    /// Whether opening a data directory makes this directory; for a path with `*`, the one above.
+    pub made_on_opening: bool,
 }
 
 /// How unfinished files of dead writers are removed.
@@ -43,7 +45,7 @@ pub enum NamedBlobs {
     Proofs,
     /// Finished layers.
     Layers,
-    /// Descriptions of things that are made once.
+    /// Descriptions of products in the cache of `artifact::made`.
     Made,
     /// Inputs of runs.
     Runs,
@@ -63,22 +65,22 @@ pub const PARTS: [Part; 28] = [
         Sweep::Files,
         NamedBlobs::None,
     ),
-    part(
+    opened(part(
         "manifests",
         "repositories' manifests",
         "`import`, `store import`, `bundle import`",
         LOST,
         Sweep::Files,
         NamedBlobs::None,
-    ),
-    part(
+    )),
+    opened(part(
         "tasks",
         "imported tasks",
         "`import`, `bundle import`",
         "made again by `import`",
         Sweep::Files,
         NamedBlobs::None,
-    ),
+    )),
     part(
         "locks",
         "the toolchain's and repositories' locks",
@@ -87,14 +89,14 @@ pub const PARTS: [Part; 28] = [
         Sweep::Files,
         NamedBlobs::Locks,
     ),
-    part(
+    opened(part(
         "locks/history",
         "replaced locks, by digest",
         "`lock`, `store import`, `bundle import`",
         LOST,
         Sweep::Files,
         NamedBlobs::Locks,
-    ),
+    )),
     part("locks/.held", "files that processes lock", "any", "made again", Sweep::Itself, NamedBlobs::None),
     part("focal", "focal methods of tasks", "`tasks focal`, `score`", AGAIN, Sweep::Files, NamedBlobs::None),
     part(
@@ -105,7 +107,7 @@ pub const PARTS: [Part; 28] = [
         Sweep::Files,
         NamedBlobs::None,
     ),
-    part("images", "built images", "`build-images`, `bundle import`", AGAIN, Sweep::Files, NamedBlobs::Images),
+    opened(part("images", "built images", "`build-images`, `bundle import`", AGAIN, Sweep::Files, NamedBlobs::Images)),
     part(
         "images/loaded",
         "images in engines",
@@ -114,16 +116,16 @@ pub const PARTS: [Part; 28] = [
         Sweep::Files,
         NamedBlobs::LoadedImages,
     ),
-    part("proofs", "what was shown of images", "`build-images`", AGAIN, Sweep::Files, NamedBlobs::Proofs),
+    opened(part("proofs", "what was shown of images", "`build-images`", AGAIN, Sweep::Files, NamedBlobs::Proofs)),
     part("results", "results by execution key", "`score`, `bundle import`", AGAIN, Sweep::Files, NamedBlobs::None),
-    part(
+    opened(part(
         "runs/*",
         "inputs, records and logs of a run",
         "`validate`, `score`, `bundle import`",
         LOST,
         Sweep::Files,
         NamedBlobs::Runs,
-    ),
+    )),
     part(
         "sharded/*",
         "what was submitted to a cluster, and its logs",
@@ -133,14 +135,14 @@ pub const PARTS: [Part; 28] = [
         NamedBlobs::None,
     ),
     part("runs/*/mutants", "mutants until the run ends", "`score`", AGAIN, Sweep::Files, NamedBlobs::None),
-    part(
+    opened(part(
         "repositories",
         "clones, where no mirror is given; sources of bundles",
         "any",
         AGAIN,
         Sweep::Itself,
         NamedBlobs::None,
-    ),
+    )),
     part("store/blobs", "bytes by digest; unfinished ones lie in `tmp`", "any", AGAIN, Sweep::Itself, NamedBlobs::None),
     part(
         "store/layers",
@@ -178,7 +180,7 @@ pub const PARTS: [Part; 28] = [
     part("store/unpacked", "unpacked layers, by diff id", "any", AGAIN, Sweep::Itself, NamedBlobs::None),
     part("store/unpacked/manifests", "what unpacked layers consist of", "any", AGAIN, Sweep::Files, NamedBlobs::None),
     part("store/unpacked/images", "images in the built-in engine", "any", AGAIN, Sweep::Files, NamedBlobs::None),
-    part("tmp", "a directory for each living process", "any", "made again", Sweep::Owners, NamedBlobs::None),
+    opened(part("tmp", "a directory for each living process", "any", "made again", Sweep::Owners, NamedBlobs::None)),
     part(
         "demo",
         "a data directory that shares `store`",
@@ -205,5 +207,10 @@ const fn part(
     sweep: Sweep,
     names: NamedBlobs,
 ) -> Part {
-    Part { path, holds, written_by, once_lost, sweep, names }
+    Part { path, holds, written_by, once_lost, sweep, names, made_on_opening: false }
+}
+
+/// Returns a part that opening a data directory makes.
+const fn opened(part: Part) -> Part {
+    Part { made_on_opening: true, ..part }
 }

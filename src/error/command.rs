@@ -55,9 +55,12 @@ pub enum CommandError {
     /// Results could not be written to stdout.
     #[error("stdout could not be written")]
     Output(#[source] io::Error),
-    /// The asynchronous runtime could not be started.
+    /// The asynchronous runtime or the handlers of interrupts could not be started.
     #[error("the runtime could not be started")]
     Runtime(#[source] io::Error),
+    /// Work panicked, or a value could not be written as JSON.
+    #[error("this program has a defect")]
+    Defect(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
@@ -103,13 +106,20 @@ impl<E: Failure> From<E> for CommandError {
 }
 
 impl CommandError {
+    /// Returns the error for a panic, or for a value that can't be written as JSON.
+    pub fn defect(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Defect(cause.into())
+    }
+
     /// Returns the exit code.
     pub fn exit_status(&self) -> ExitStatus {
         match self {
             Self::CheckFailed { .. } => ExitStatus::CheckFailed,
             Self::Repositories { worst, .. } => worst.exit_status(),
             Self::Usage { .. } => ExitStatus::Usage,
-            Self::InfrastructureLeft { .. } | Self::Output(_) | Self::Runtime(_) => ExitStatus::Infrastructure,
+            Self::InfrastructureLeft { .. } | Self::Output(_) | Self::Runtime(_) | Self::Defect(_) => {
+                ExitStatus::Infrastructure
+            }
             Self::StoreCorrupted { .. } => ExitStatus::Mismatch,
             Self::Interrupted => ExitStatus::Interrupted,
             Self::Failure(error) => error.exit_status(),
@@ -119,7 +129,7 @@ impl CommandError {
     /// Returns the remedy, if one is known.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            // The table of repositories has the remedy for each.
+            // Each row of a repository has its own remedy.
             Self::CheckFailed { .. } | Self::Repositories { .. } | Self::Interrupted => return None,
             Self::Output(_) => "check the disk or the program that stdout leads to",
             Self::Failure(error) => return error.hint(),
@@ -131,6 +141,7 @@ impl CommandError {
                 "look at the reasons above; `testevo-sandbox doctor` says what this machine lacks"
             }
             Self::Runtime(_) => "check the limits on processes and open files",
+            Self::Defect(_) => "report it with these lines: this is an error of the program",
         };
         Some(hint.to_owned())
     }

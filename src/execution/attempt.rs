@@ -1,9 +1,10 @@
 //! The one retry policy. A fault of ours is retried twice. A timeout counts only after a second run with nothing else
-//! running. Once a second run has confirmed a timeout of a submission, its further timeouts count at once: no
-//! submission may claim the machine for itself again and again.
+//! running. Once a second run has confirmed a timeout of a submission, its further timeouts count at once. After two second
+//! runs that ended in time, further ones run beside other executions. So no submission may claim the machine for itself
+//! again and again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tokio::sync::RwLock;
 
@@ -26,19 +27,39 @@ pub(super) enum Came {
     Slow,
 }
 
+/// The most second runs of a submission that stop all other executions and end in time. A test can time out at first and end
+/// in time at its second run, as often as it likes.
+const MOST_IN_TIME: u32 = 2;
+
 /// Whether a second run has confirmed something about a submission. Clones share their state.
 #[derive(Clone, Debug, Default)]
-pub struct Confirmation(Arc<AtomicBool>);
+pub struct Confirmation(Arc<SecondRuns>);
+
+#[derive(Debug, Default)]
+struct SecondRuns {
+    confirmed: AtomicBool,
+    in_time: AtomicU32,
+}
 
 impl Confirmation {
     /// Notes the confirmation.
     pub fn confirm(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.0.confirmed.store(true, Ordering::SeqCst);
     }
 
     /// Tells whether a second run has confirmed it.
     pub fn is_confirmed(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.confirmed.load(Ordering::SeqCst)
+    }
+
+    /// Notes a second run that stopped all other executions and ended in time.
+    fn note_in_time(&self) {
+        self.0.in_time.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Tells whether a second run may stop all other executions.
+    fn may_exclude(&self) -> bool {
+        self.0.in_time.load(Ordering::SeqCst) < MOST_IN_TIME
     }
 }
 
@@ -63,8 +84,9 @@ pub(super) struct Tried<T> {
 }
 
 /// Tries until there is an answer. `once` gets the number of the try, from 1. Every execution holds `exclusive` shared;
-/// a second run holds it exclusively. A second timeout of the submission sets `confirmed`; once that is set, there is
-/// no second run.
+/// a second run holds it exclusively, until two of the submission's have ended in time. A second timeout of the
+/// submission sets `confirmed`; once that is set, there is no second run. A second timeout beside other executions
+/// confirms nothing, and counts as one without a second run.
 ///
 /// # Errors
 /// The errors of `once`, which are not retried.
@@ -88,9 +110,12 @@ pub(super) async fn attempt<T>(
             Came::Answer | Came::Fault => return Ok(Tried { answer: one, believed: false }),
         }
     };
-    let _alone = exclusive.write().await;
+    let is_of_submission = came(&first) == Came::OutOfTime;
+    let may_exclude = !is_of_submission || confirmed.is_none_or(Confirmation::may_exclude);
+    let _exclusive = if may_exclude { Some(exclusive.write().await) } else { None };
+    let _shared = if may_exclude { None } else { Some(exclusive.read().await) };
     // Another execution of the submission may have confirmed it meanwhile.
-    if came(&first) == Came::OutOfTime && is_confirmed() {
+    if is_of_submission && is_confirmed() {
         return Ok(Tried { answer: first, believed: true });
     }
     drop(first);
@@ -98,11 +123,13 @@ pub(super) async fn attempt<T>(
         number += 1;
         let one = once(number).await?;
         let came = came(&one);
-        if let (Came::OutOfTime, Some(confirmed)) = (came, confirmed) {
-            confirmed.confirm();
+        match (came, confirmed) {
+            (Came::OutOfTime, Some(confirmed)) if may_exclude => confirmed.confirm(),
+            (Came::Answer, Some(confirmed)) if may_exclude && is_of_submission => confirmed.note_in_time(),
+            _ => {}
         }
         if number > ATTEMPTS || came != Came::Fault {
-            return Ok(Tried { answer: one, believed: false });
+            return Ok(Tried { answer: one, believed: came == Came::OutOfTime && !may_exclude });
         }
     }
 }
@@ -162,6 +189,28 @@ mod tests {
         // Another submission's are its own.
         let (other, alone) = tried(&[OutOfTime; 2], Some(&Confirmation::default())).await;
         assert_eq!((other.believed, alone), (false, vec![false, true]));
+    }
+
+    /// A submission that times out at every first try, and never at the second, stops the machine twice and no more.
+    #[tokio::test]
+    async fn two_second_runs_of_a_submission_stop_all_else() {
+        use Came::{Answer, OutOfTime, Slow};
+        let confirmed = Confirmation::default();
+        for is_alone in [true, true, false, false] {
+            let (tried, alone) = tried(&[OutOfTime, Answer], Some(&confirmed)).await;
+            assert_eq!((tried, alone), (Tried { answer: Answer, believed: false }, vec![false, is_alone]));
+        }
+        let (_, alone) = tried(&[Slow, Answer], Some(&confirmed)).await;
+        assert_eq!(alone, [false, true], "what is slow is not the submission's");
+        let (other, alone) = tried(&[OutOfTime; 2], Some(&confirmed)).await;
+        assert_eq!((other.believed, alone), (true, vec![false, false]), "nothing was confirmed");
+        assert!(!confirmed.is_confirmed());
+        // Second runs that met a fault, or were confirmed meanwhile, do not count.
+        let other = Confirmation::default();
+        for _ in 0..3 {
+            let comes = [OutOfTime, Came::Fault, Came::Fault, Came::Fault];
+            assert_eq!(tried(&comes, Some(&other)).await.1, [false, true, true, true]);
+        }
     }
 
     #[tokio::test]

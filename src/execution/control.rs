@@ -217,15 +217,17 @@ pub struct ControlTree<'a> {
 }
 
 /// Returns the key of a method's controls, from the key of its launch, its focal methods, the sources of all of the task, and everything
-/// that decides the measurement of emptied bodies. `old` is the old revision, if focal methods get its bodies.
+/// that decides the measurement of emptied bodies. `old` is the old revision, if focal methods get its bodies. `chosen_seed`
+/// is as in the key of results on mutants.
 pub fn control_key(
     launch: Digest,
     (extents, sources): (&[FocalExtent], &[SourceFile]),
     old: Option<&RevisionInput>,
     measured: &impl Serialize,
+    chosen_seed: Option<u64>,
 ) -> Digest {
     let old = old.map(|old| (&old.tree, old.module.identity()));
-    key("controls", 5, &(launch, extents, sources, old, measured, MUTANT_SECONDS))
+    key("controls", 6, &(launch, extents, sources, old, measured, MUTANT_SECONDS, chosen_seed))
 }
 
 impl<'a> ControlTree<'a> {

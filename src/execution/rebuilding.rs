@@ -63,8 +63,7 @@ pub(super) fn rebuilt_all(own: &FocalClasses, all: &FocalClasses, random: &mut C
 }
 
 /// Returns a mutant's files, with other bytes of the same behaviour in its classes, and in all others of the sources. So a launch
-/// on a mutant and the control that rebuilds new code can only be told apart by what the code does. A class that can't be rebuilt
-/// keeps its bytes.
+/// on a mutant and the control that rebuilds new code can only be told apart by what the code does.
 ///
 /// # Errors
 /// I/O errors of reading the tree.
@@ -78,17 +77,22 @@ pub(super) fn rebuilt_mutant(
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let sources: BTreeSet<SourceFile> = sources.iter().cloned().collect();
     let found = focal_classes(tree, class_path, &sources).map_err(std::io::Error::from)?;
+    Ok(rebuilt_with(&found.unwrap_or_default(), mutant, &mut random))
+}
+
+/// Returns these classes, some with other content, all of them rebuilt. A class that can't be rebuilt keeps its bytes.
+pub(super) fn rebuilt_with(classes: &FocalClasses, changed: Files, random: &mut ChaCha8Rng) -> Files {
     let mut files: BTreeMap<String, Vec<u8>> =
-        found.unwrap_or_default().into_iter().map(|(path, bytes, _)| (path, bytes)).collect();
-    files.extend(mutant);
+        classes.iter().map(|(path, bytes, _)| (path.clone(), bytes.clone())).collect();
+    files.extend(changed);
     for (path, bytes) in &mut files {
         if path.ends_with(".class")
-            && let Ok(other) = rebuilt(bytes, &mut random)
+            && let Ok(other) = rebuilt(bytes, random)
         {
             *bytes = other;
         }
     }
-    Ok(files.into_iter().collect())
+    files.into_iter().collect()
 }
 
 #[cfg(test)]

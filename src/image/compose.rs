@@ -467,7 +467,10 @@ fn unpack_package(package: &Package, store: &Store, spool: &mut SpoolWriter) -> 
     Ok(entries)
 }
 
-/// Returns why a blob of an image can't be used, if so: the bytes that were read must have its digest.
+/// Checks that the bytes read of a blob have the blob's digest.
+///
+/// # Errors
+/// [`StoreError::Corrupted`] for another digest.
 pub(crate) fn check_blob(store: &Store, digest: &Digest, found: Digest) -> Result<(), StoreError> {
     if found == *digest {
         return Ok(());

@@ -83,7 +83,7 @@ impl Failure for LockFileError {
                 return Some(format!("run `testevo-sandbox lock {repository}`"));
             }
             Self::Missing { .. } => "run `testevo-sandbox lock NAME` for the repositories that you need",
-            Self::Io(_) => "check its permissions",
+            Self::Io(_) => "check the permissions of the lock and its directory, and the free space",
             Self::Malformed { .. } => "restore it from a copy or from locks/history, or remove it and run `lock` again",
             Self::UnknownSchema { .. } => "use the program that wrote it",
         };

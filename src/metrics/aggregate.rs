@@ -69,6 +69,8 @@ pub struct TaskScore {
     pub methods: Vec<MethodScore>,
     /// Whether there is a submission for the task.
     pub handed_in: bool,
+    /// Whether the submission came to a test file; `None` if the run has no result for it.
+    pub well_formed: Option<bool>,
     /// Cost of the submission, in US dollars.
     pub cost_usd: Option<f64>,
     /// Tokens that the submission took, if known.
@@ -129,6 +131,11 @@ pub struct Figures {
     pub suspect_percent: Option<f64>,
     /// Share of methods with proof of tampering.
     pub tampered_percent: Option<f64>,
+    /// Share of resolved tasks among those that could be judged, percent. Every target method of a resolved task is a
+    /// [`Category::Success`].
+    pub resolved_percent: Option<f64>,
+    /// Share of tasks with a result whose submission came to a test file, percent. SWT-Bench calls it well-formedness.
+    pub well_formed_percent: Option<f64>,
     /// Wide mean of coverage without doubts. Percent.
     pub clean_coverage_pred: Option<f64>,
     /// Wide mean of mutation scores without doubts, in [0, 1].
@@ -165,19 +172,17 @@ pub struct Figures {
     pub avg_mutation_score_strict_gold: Option<f64>,
     /// Narrow, of the developers' tests, likewise.
     pub avg_mutation_score_strict_gold_success: Option<f64>,
-    /// Coverage of methods that passed on new code and have a value for the submission and for the developers' test,
-    /// percent.
+    /// Coverage of methods that passed on new code and have a value, percent.
     pub cov_on_pass: Option<f64>,
-    /// The developers' value on the same methods.
+    /// The developers' value on these methods, without methods that lack it.
     pub cov_on_pass_human: Option<f64>,
-    /// The difference of the two.
+    /// The difference of the two over methods that have both values.
     pub cov_on_pass_delta: Option<f64>,
-    /// Mutation score of methods that passed on new code and have a value for the submission and for the developers'
-    /// test, in [0, 1].
+    /// Mutation score of methods that passed on new code and have a value, in [0, 1].
     pub mut_on_pass: Option<f64>,
-    /// The developers' value on the same methods.
+    /// The developers' value on these methods, without methods that lack it.
     pub mut_on_pass_human: Option<f64>,
-    /// The difference of the two.
+    /// The difference of the two over methods that have both values.
     pub mut_on_pass_delta: Option<f64>,
     /// Views in which submissions above a cost count as failed; empty without known costs.
     pub cost_caps: Vec<CostCap>,
@@ -257,7 +262,7 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
     let clean_coverage = means(tasks, |method| method.pred.clean_coverage, |measured| measured.coverage_pred);
     let clean_mutation = means(tasks, |method| method.pred.clean_mutation, |measured| measured.mutation_pred);
     let evaluated = evaluated(tasks);
-    let (coverage, mutation) = (on_pass(tasks, COVERAGE), on_pass(tasks, MUTATION));
+    let (coverage, mutation) = (on_pass(tasks, Measure::Coverage), on_pass(tasks, Measure::Mutation));
     Figures {
         tasks: tasks.len(),
         methods,
@@ -283,6 +288,8 @@ fn figures(tasks: &[&TaskScore]) -> Figures {
             .flatten(),
         suspect_percent: evaluated.then(|| rate(&|method| method.integrity == Integrity::Suspect)).flatten(),
         tampered_percent: rate(&|method| method.integrity == Integrity::Tampered),
+        resolved_percent: share(tasks, |task| resolved(task.methods.iter().map(|method| method.category))),
+        well_formed_percent: share(tasks, |task| task.well_formed),
         clean_coverage_pred: clean_coverage.wide.filter(|_| evaluated),
         clean_mutation_score_pred: clean_mutation.wide.filter(|_| evaluated),
         avg_coverage_pred: coverage_pred.wide,
@@ -344,6 +351,44 @@ fn means(
     }
 }
 
+/// A measure of a test's adequacy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Focal line coverage, percent.
+    Coverage,
+    /// Mutation score, in [0, 1].
+    Mutation,
+}
+
+impl Measure {
+    fn value(self) -> Value {
+        match self {
+            Self::Coverage => COVERAGE,
+            Self::Mutation => MUTATION,
+        }
+    }
+
+    /// Tells whether the submission's values of a task are known.
+    fn is_known(self, measured: MeasuredAdequacy) -> bool {
+        match self {
+            Self::Coverage => measured.coverage_pred,
+            Self::Mutation => measured.mutation_pred,
+        }
+    }
+}
+
+/// Returns a task's CovOnPass or MutOnPass: the submission's mean over methods that passed on new code and have a value.
+/// `None` if there is no such method, or a measurement of the task was lost. Then the other methods' mean is not the task's.
+pub fn on_pass_of(task: &TaskScore, measure: Measure) -> Option<f64> {
+    let value = measure.value();
+    mean_on_pass(task, measure, |method| value(&method.pred))
+}
+
+fn mean_on_pass(task: &TaskScore, measure: Measure, value: impl Fn(&MethodScore) -> Option<f64>) -> Option<f64> {
+    let passed = scored(task).filter(|method| method.category.is_some_and(Category::passed_on_new));
+    mean(passed.map(value)).filter(|_| measure.is_known(task.measured))
+}
+
 /// Means over methods that passed on new code.
 struct OnPass {
     pred: Option<f64>,
@@ -351,17 +396,40 @@ struct OnPass {
     delta: Option<f64>,
 }
 
-/// Returns the submission's and the developers' means over the methods that have both values.
-fn on_pass(tasks: &[&TaskScore], value: Value) -> OnPass {
-    let side = |of: fn(&MethodScore) -> &Adequacy| {
-        mean(tasks.iter().map(|task| {
-            let passed = scored(task).filter(|method| method.category.is_some_and(Category::passed_on_new));
-            let both = passed.filter(|method| value(&method.pred).is_some() && value(&method.gold).is_some());
-            mean(both.map(|method| value(of(method))))
-        }))
+fn on_pass(tasks: &[&TaskScore], measure: Measure) -> OnPass {
+    let value = measure.value();
+    // The reference and the difference compare the two tests on the same methods.
+    let both = |of: fn(&MethodScore) -> &Adequacy| {
+        let has_both = |method: &MethodScore| value(&method.pred).and(value(&method.gold)).is_some();
+        let of_both = |method: &MethodScore| value(of(method)).filter(|_| has_both(method));
+        mean(tasks.iter().map(|task| mean_on_pass(task, measure, of_both)))
     };
-    let (pred, human) = (side(|method| &method.pred), side(|method| &method.gold));
-    OnPass { pred, human, delta: pred.zip(human).map(|(pred, human)| pred - human) }
+    let (pred, human) = (both(|method| &method.pred), both(|method| &method.gold));
+    OnPass {
+        pred: mean(tasks.iter().map(|task| on_pass_of(task, measure))),
+        human,
+        delta: pred.zip(human).map(|(pred, human)| pred - human),
+    }
+}
+
+/// Tells whether a task with methods of these categories is resolved: every one is a [`Category::Success`]. `None` if that
+/// depends on a method that could not be judged.
+pub fn resolved(categories: impl Iterator<Item = Option<Category>>) -> Option<bool> {
+    let mut resolved = Some(true);
+    for category in categories {
+        match category {
+            Some(Category::Success) => {}
+            // What failed can't be resolved, whatever another method would come to.
+            Some(_) => return Some(false),
+            None => resolved = None,
+        }
+    }
+    resolved
+}
+
+/// Returns the share of the tasks for which this is true among those for which it is known, percent.
+fn share(tasks: &[&TaskScore], is: fn(&TaskScore) -> Option<bool>) -> Option<f64> {
+    mean(tasks.iter().map(|task| is(task).map(|is| if is { 100.0 } else { 0.0 })))
 }
 
 /// Returns each task's share of successful methods, in percent, for tasks with a scored method.

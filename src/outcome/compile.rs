@@ -13,7 +13,7 @@ use super::{CompileReason, InfraReason, Outcome};
 use crate::engine::spec::{CommandEnd, LimitReached};
 
 pub use self::missing::{UnresolvedArtifact, unresolved};
-use self::missing::{asking_pom, missing_in_jdk};
+use self::missing::{asking_pom, missing_in_jdk, needs_later_jdk};
 
 const RECORDING_SCHEMA: u32 = 2;
 const COMPILER_PLUGIN: &str = "org.apache.maven.plugins:maven-compiler-plugin:";
@@ -281,7 +281,7 @@ fn of_goal(facts: &CompileFacts<'_>, seen: &Seen, failed: &FailedMojo) -> Compil
     let is_concerned = facts.changes_main || seen.is_module(failed.project.as_deref());
     if !(is_test_compiler(&failed.plugin, &failed.goal) && is_concerned) {
         let mut what = format!("{}:{} failed in {}", failed.plugin, failed.goal, name(failed.project.as_deref()));
-        if let Some(missing) = missing_in_jdk(seen, failed) {
+        if let Some(missing) = missing_in_jdk(seen, failed).or_else(|| needs_later_jdk(seen, failed)) {
             what.insert_str(0, &format!("{missing}\n"));
         }
         if !failed.messages.is_empty() {

@@ -48,24 +48,52 @@ impl Table {
     }
 
     /// Returns the table's lines, each of at most so many characters. Wide columns are shrunk: sentences wrap, and words
-    /// lose their middles. A table that is still too wide becomes several, each with the first columns that tell rows apart.
+    /// lose their middles. A table that is still too wide becomes several, each with the columns that tell rows apart, or with
+    /// row numbers if these columns leave no room. Lines are longer only if different rows would look equal otherwise.
     pub fn fitted(&self, width: usize) -> String {
-        let natural = self.widths();
-        let mut widths = natural.clone();
-        let narrowest: Vec<usize> = (0..self.columns).map(|column| self.narrowest(column, widths[column])).collect();
+        let (natural, telling) = (self.widths(), self.telling());
+        let narrowest: Vec<usize> =
+            (0..self.columns).map(|column| self.narrowest(column, natural[column], column < telling)).collect();
+        let numbered = || {
+            let table = self.numbered();
+            let widths = table.widths();
+            let narrowest: Vec<usize> = widths.iter().take(1).chain(&narrowest).copied().collect();
+            table.divided(&widths, &narrowest, 1, width)
+        };
+        self.divided(&natural, &narrowest, telling, width).or_else(numbered).unwrap_or_else(|| self.render())
+    }
+
+    /// Returns the table with a first column of row numbers.
+    fn numbered(&self) -> Self {
+        let number = |(index, row): (usize, &Vec<String>)| {
+            let number = if index == 0 { "#".to_owned() } else { index.to_string() };
+            std::iter::once(number).chain(row.iter().cloned()).collect()
+        };
+        Self { rows: self.rows.iter().enumerate().map(number).collect(), columns: self.columns + 1 }
+    }
+
+    /// Returns the lines of [`Table::fitted`], given the number of first columns that tell rows apart. `None` if these leave no
+    /// room for another column.
+    fn divided(&self, natural: &[usize], narrowest: &[usize], telling: usize, width: usize) -> Option<String> {
+        let mut widths = natural.to_vec();
         while total(&widths) > width {
             let wide = (0..self.columns).filter(|column| widths[*column] > narrowest[*column]);
             let Some(widest) = wide.max_by_key(|column| widths[*column]) else { break };
             widths[widest] -= 1;
         }
-        let (keys, mut blocks) = self.blocks(&widths, width);
+        if total(&widths) <= width {
+            return Some(self.block(&(0..self.columns).collect::<Vec<_>>(), &widths));
+        }
+        let keys = self.keys(telling, &widths, width)?;
+        let mut blocks = self.blocks(&keys, &widths, width);
         // What the shrunk columns of several tables leave free, the first ones get back.
         for column in 0..self.columns {
             while blocks.len() > 1 && widths[column] < natural[column] {
                 widths[column] += 1;
-                let (wider_keys, wider) = self.blocks(&widths, width);
-                let fits = |block: &Vec<usize>| total(&block.iter().map(|c| widths[*c]).collect::<Vec<_>>()) <= width;
-                if wider_keys != keys || wider.len() != blocks.len() || !wider.iter().all(fits) {
+                let wider = self.blocks(&keys, &widths, width);
+                let fits = |block: &Vec<usize>| total_of(block, &widths) <= width;
+                let has_same_keys = self.keys(telling, &widths, width).as_ref() == Some(&keys);
+                if !has_same_keys || wider.len() != blocks.len() || !wider.iter().all(fits) {
                     widths[column] -= 1;
                     break;
                 }
@@ -73,35 +101,48 @@ impl Table {
             }
         }
         let blocks: Vec<String> = blocks.iter().map(|block| self.block(block, &widths)).collect();
-        blocks.join("\n")
+        Some(blocks.join("\n"))
     }
 
-    /// Returns the columns of each table that these widths need, and how many first columns they have in common.
-    fn blocks(&self, widths: &[usize], width: usize) -> (usize, Vec<Vec<usize>>) {
-        let keys = self.keys(widths, width / 2);
+    /// Returns the columns of each table, given those that all have in common.
+    fn blocks(&self, keys: &[usize], widths: &[usize], width: usize) -> Vec<Vec<usize>> {
         let mut blocks = Vec::new();
-        let mut block = Vec::new();
-        for column in 0..self.columns {
-            let with_it =
-                |block: &[usize]| total(&block.iter().chain([&column]).map(|c| widths[*c]).collect::<Vec<_>>());
-            // The first columns alone tell nothing.
-            if block.len() > keys && with_it(&block) > width {
-                blocks.push(std::mem::replace(&mut block, (0..keys).collect()));
+        let mut block = keys.to_vec();
+        for column in (0..self.columns).filter(|column| !keys.contains(column)) {
+            // The common columns alone tell nothing.
+            if block.len() > keys.len() && total_of(block.iter().chain([&column]), widths) > width {
+                blocks.push(std::mem::replace(&mut block, keys.to_vec()));
             }
             block.push(column);
         }
         blocks.push(block);
-        (keys, blocks)
+        blocks.iter_mut().for_each(|block| block.sort_unstable());
+        blocks
     }
 
-    /// Returns how many of the first columns tell all rows apart; 1 if they would be wider than `most` or none do.
-    fn keys(&self, widths: &[usize], most: usize) -> usize {
+    /// Returns the number of first columns that tell apart all rows that differ.
+    fn telling(&self) -> usize {
         let rows = self.rows.get(1..).unwrap_or_default();
-        let distinct = |keys: &usize| {
-            let seen: BTreeSet<&[String]> = rows.iter().map(|row| &row[..*keys]).collect();
-            seen.len() == rows.len()
-        };
-        (1..=self.columns).find(distinct).filter(|keys| total(&widths[..*keys]) <= most).unwrap_or(1)
+        let seen = |columns: usize| rows.iter().map(|row| &row[..columns]).collect::<BTreeSet<&[String]>>().len();
+        let all = seen(self.columns);
+        (1..=self.columns).find(|columns| seen(*columns) == all).unwrap_or(0)
+    }
+
+    /// Returns the columns that all tables have in common: these first columns, which tell rows apart. If they take more than
+    /// half of the width, columns that are equal in all rows are left out. `None` if the rest leaves no room for another column.
+    fn keys(&self, telling: usize, widths: &[usize], width: usize) -> Option<Vec<usize>> {
+        let rows = self.rows.get(1..).unwrap_or_default();
+        let all: Vec<usize> = (0..telling).collect();
+        if total_of(&all, widths) <= width / 2 {
+            return Some(all);
+        }
+        let varies = |column: &usize| rows.iter().any(|row| row[*column] != rows[0][*column]);
+        let varying: Vec<usize> = all.into_iter().filter(varies).collect();
+        if varying.is_empty() {
+            return Some((0..telling.min(1)).collect());
+        }
+        let widest = (0..self.columns).filter(|column| !varying.contains(column)).map(|column| widths[column]).max();
+        (total_of(&varying, widths) + GAP + widest.unwrap_or(0) <= width).then_some(varying)
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -114,10 +155,20 @@ impl Table {
         widths
     }
 
-    /// Returns the least width of a column of this natural width.
-    fn narrowest(&self, column: usize, natural: usize) -> usize {
+    /// Returns the least width of a column of this natural width. If the column tells rows apart, its different cells stay
+    /// different at that width.
+    fn narrowest(&self, column: usize, natural: usize, tells: bool) -> usize {
         let heading = self.rows.first().map_or(0, |headings| headings[column].chars().count());
-        natural.min(NARROWEST.max(heading))
+        let least = natural.min(NARROWEST.max(heading));
+        if !tells {
+            return least;
+        }
+        let cells: BTreeSet<&str> = self.rows.iter().skip(1).map(|row| row[column].as_str()).collect();
+        let differ = |width: &usize| {
+            let shown: BTreeSet<Vec<String>> = cells.iter().map(|cell| wrapped(cell, *width)).collect();
+            shown.len() == cells.len()
+        };
+        (least..natural).find(differ).unwrap_or(natural)
     }
 
     /// Returns the lines of these columns.
@@ -140,6 +191,11 @@ impl Table {
         }
         text
     }
+}
+
+/// Returns the width of these columns, with the gaps between them.
+fn total_of<'a>(columns: impl IntoIterator<Item = &'a usize>, widths: &[usize]) -> usize {
+    total(&columns.into_iter().map(|column| widths[*column]).collect::<Vec<_>>())
 }
 
 fn total(widths: &[usize]) -> usize {
@@ -226,6 +282,65 @@ mod tests {
         let fitted = table.fitted(80);
         assert!(widest(&fitted) <= 80 && !fitted.contains('\u{2026}') && fitted.contains("T15:19:06"), "{fitted}");
         assert_eq!(fitted.matches("run  ").count(), 2, "{fitted}");
+    }
+
+    /// A run of a default id, models and tracks take more than half of the width.
+    #[test]
+    fn no_table_is_without_what_tells_rows_apart() {
+        let values = ["Redundant%", "ExecFail%", "CmplFail%", "HrnsFail%", "CoverageGold", "MutationGold", "Coverage"];
+        let mut headings = vec!["run", "model", "track"];
+        headings.extend(values);
+        for runs in [&["score-20261126T152152"][..], &["score-20261126T152152", "score-20261126T161906"]] {
+            let mut table = Table::with_headings(&headings);
+            for &run in runs {
+                for model in ["anthropic-claude-sonnet", "openai-gpt-codex", "gold"] {
+                    for track in ["test_update", "test_generation"] {
+                        table.row([run, model, track].into_iter().chain(["100.0"; 7]));
+                    }
+                }
+            }
+            for width in [72, 80, 100, 140] {
+                let fitted = table.fitted(width);
+                assert!(widest(&fitted) <= width, "{width}: {fitted}");
+                for block in fitted.split("\n\n") {
+                    let heading = block.lines().next().unwrap();
+                    assert!(heading.contains("model") && heading.contains("track"), "{width}: {fitted}");
+                    // Values are equal, so only what tells rows apart can differ.
+                    let rows: BTreeSet<&str> = block.lines().collect();
+                    assert_eq!(rows.len(), block.lines().count(), "{width}: {fitted}");
+                }
+                // A run of all rows stands in one of several tables.
+                let repeated = fitted.matches("run ").count();
+                assert!(runs.len() > 1 || repeated == 1 || width == 140, "{width}: {fitted}");
+            }
+        }
+    }
+
+    /// At their narrowest both models would be `anthropi…-sonnet`.
+    #[test]
+    fn different_names_stay_different_at_every_width() {
+        let mut table =
+            Table::new(["run", "model", "track", "Success%", "Redundant%", "ExecFail%", "CmplFail%", "MutationGold"]);
+        for model in ["anthropic-claude-3-5-sonnet", "anthropic-claude-3-7-sonnet"] {
+            for run in ["score-20261126T152152", "score-20261126T161906"] {
+                for track in ["test_update", "test_generation"] {
+                    table.row([run, model, track].into_iter().chain(["100.0"; 5]));
+                }
+            }
+        }
+        for width in 30..200 {
+            let fitted = table.fitted(width);
+            assert!(widest(&fitted) <= width, "{width}: {fitted}");
+            for block in fitted.split("\n\n") {
+                let rows: BTreeSet<&str> = block.lines().collect();
+                assert_eq!(rows.len(), block.lines().count(), "{width}: {fitted}");
+            }
+            // Names that leave no room for values stand once, beside row numbers.
+            let heading = if fitted.starts_with('#') { "#" } else { "model" };
+            assert!(fitted.split("\n\n").all(|block| block.lines().next().unwrap().contains(heading)), "{fitted}");
+        }
+        assert!(table.fitted(60).starts_with("#  run "));
+        assert_eq!(table.fitted(usize::MAX), table.render());
     }
 
     #[test]

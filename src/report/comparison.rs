@@ -55,7 +55,7 @@ pub struct DifferingInput {
 }
 
 impl DifferingInput {
-    /// Returns what differs between two inputs, down to single values, without the keys of `left_out` at the top.
+    /// Returns the differences between two inputs, down to single values. Skips the top-level keys in `left_out`.
     pub fn between(one: &Map<String, Value>, other: &Map<String, Value>, left_out: &[&str]) -> Vec<Self> {
         let mut found = Vec::new();
         let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
@@ -211,7 +211,7 @@ fn scores(models: &[ScoredModel]) -> Results {
     results
 }
 
-/// Returns what the figures are made of.
+/// Returns a method's values that figures are computed from, by name.
 fn values(method: &ScoredMethod) -> Vec<(&'static str, String)> {
     let number = |value: Option<f64>, digits: usize| super::score::formats::table::shown(value, digits);
     let (verdict, pred) = (&method.verdict, &method.score.pred);

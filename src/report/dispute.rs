@@ -114,7 +114,7 @@ impl Dispute<'_> {
         self.of(method, cell).any(|record| !expectation.is_met_by(record.outcome))
     }
 
-    /// Returns how often each outcome came.
+    /// Returns the number of each outcome, in words.
     fn counts(&self, method: &MethodId, cell: Cell, path: ExecutionPath) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for record in self.of(method, cell).filter(|record| record.path == path) {

@@ -4,6 +4,7 @@
 //! the attachments that a page shows beside records.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -20,6 +21,7 @@ pub mod formats;
 mod gathered;
 mod instances;
 mod integrity;
+mod kept;
 mod period;
 mod published;
 mod samples;
@@ -30,6 +32,7 @@ pub mod verdicts;
 
 pub use certified::{Certification, Certified, CertifiedRun, Excluded};
 pub use instances::Instances;
+pub use kept::{KeptLogs, executions_of, find_kept_logs, kept_keys};
 pub use period::Period;
 pub use published::AgentMeans;
 pub use samples::{OneSample, PassAt, SampledModel, take_as_samples};
@@ -72,13 +75,45 @@ pub enum ReportError {
     /// The run is no validation that has finished.
     #[error("the run `{0}` is no finished run of `validate`")]
     NoValidation(String),
+    /// No validation has finished.
+    #[error("no run of `validate` has finished")]
+    NeverValidated,
+    /// A path leads to something else than a run.
+    #[error("`{path}` is no run: {reason}")]
+    NoRun {
+        /// The path.
+        path: PathBuf,
+        /// What is there.
+        reason: &'static str,
+    },
+    /// A run is named twice, or a run and a copy of it.
+    #[error("the run `{0}` is named twice")]
+    Twice(String),
+    /// Two runs of different commands are compared.
+    #[error("the run `{run}` is one of `{command}`, and the run `{other}` one of `{other_command}`")]
+    Incomparable {
+        /// The first run.
+        run: String,
+        /// Its subcommand.
+        command: String,
+        /// The second run.
+        other: String,
+        /// Its subcommand.
+        other_command: String,
+    },
 }
 
 impl Failure for ReportError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::RunDirectory(error) => error.exit_status(),
-            Self::OtherCommand { .. } | Self::NothingLeft { .. } | Self::NoValidation(_) => ExitStatus::Usage,
+            Self::OtherCommand { .. }
+            | Self::NothingLeft { .. }
+            | Self::NoValidation(_)
+            | Self::NeverValidated
+            | Self::NoRun { .. }
+            | Self::Twice(_)
+            | Self::Incomparable { .. } => ExitStatus::Usage,
             Self::NoInputs(_) => ExitStatus::Mismatch,
         }
     }
@@ -90,6 +125,13 @@ impl Failure for ReportError {
             Self::NoInputs(_) => "execute it again in a new run",
             Self::NothingLeft { .. } => "widen `--since` and `--until`, or leave the run out",
             Self::NoValidation(_) => "`--certified-by` takes a run that `validate` has finished, of the same tasks",
+            Self::NeverValidated => "run `testevo-sandbox validate` for these tasks first, or name a run's directory",
+            Self::NoRun { .. } => {
+                "a run is a directory with `run.json`, such as those below `runs` in the data directory; `testevo-sandbox runs \
+                 list` shows these"
+            }
+            Self::Twice(_) => "name each run once",
+            Self::Incomparable { .. } => "name two runs of `score`, or two of `validate`",
         };
         Some(hint.to_owned())
     }
@@ -127,7 +169,7 @@ pub struct RunFigures {
     pub run_id: String,
     /// The model.
     pub model: String,
-    /// Whether the run ended, every method could be judged, and no measurement was lost.
+    /// Whether the run ended with all its records there, every method could be judged, and no measurement was lost.
     pub complete: bool,
     /// Number of tasks with an unknown value of the developers' tests, over all tracks.
     pub gold_incomplete: usize,

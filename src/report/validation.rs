@@ -251,7 +251,7 @@ pub fn summarize<'a>(
     (summary, classed)
 }
 
-/// Returns what a record says of its method.
+/// Returns the outcome in a record, with the doubt about it if there is one.
 fn observed(record: &CellRecord) -> Observed {
     let doubt = match record {
         CellRecord { measured: Measured { network_missed: true, .. }, .. } => Some(Doubt::Network),

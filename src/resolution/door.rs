@@ -179,7 +179,7 @@ impl Door {
         &self.socket
     }
 
-    /// Returns what has passed so far, with what was known at its opening.
+    /// Returns the files and metadata that have passed the door so far, with those that were known at its opening.
     pub fn passage(&self) -> Passage {
         held(&self.asker.sources.passage).clone()
     }

@@ -215,7 +215,7 @@ const CASES: &[(Form, &str, &str)] = cases![
 ];
 
 impl Case {
-    /// Returns what is handed in.
+    /// Returns the text of the submission: the case's file, followed by its padding.
     pub fn submission(&self) -> String {
         let (count, byte) = self.pad;
         let pad = char::from(byte).to_string().repeat(count);

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fence::{Form, Wrapping, is_diff, wrapping};
 use super::patch::{self, Change, FilePatch, Hunk, HunkLine, LineKind, Origin, PatchError};
 use super::{Content, MOST_FILE_BYTES};
 use crate::outcome::HarnessReason;
@@ -70,7 +71,10 @@ pub fn extract(content: &Content, tree: &StartingTree<'_>) -> Extraction {
         Content::Gold => Err(fault(HarnessReason::Empty, "the developers' test is no submission")),
         Content::Nothing => Err(fault(HarnessReason::Empty, "there is no prediction")),
         Content::TooLarge { bytes, .. } => Err(fault(HarnessReason::Size, format!("the submission has {bytes} bytes"))),
-        Content::File(bytes) => Ok(bytes.clone()),
+        Content::File(bytes) => match no_file(bytes) {
+            Some(detail) => Err(fault(HarnessReason::MalformedPatch, detail)),
+            None => Ok(bytes.clone()),
+        },
         Content::Patch(bytes) => from_patch(bytes, tree, &mut extraction),
     };
     extraction.content = made.and_then(|content| checked(content, tree.start));
@@ -98,20 +102,60 @@ fn checked(content: Vec<u8>, start: Option<&[u8]>) -> Result<Vec<u8>, HarnessFau
     Ok(content)
 }
 
-/// Returns why a text is no patch, for people. It begins with `markdown_fence` if the patch lies in a Markdown fence.
+/// Returns a message for people: the reason for which a text is no patch. It begins with `markdown_fence` if the patch lies in
+/// a Markdown fence, or between tags.
 fn unreadable(bytes: &[u8], error: &PatchError) -> String {
-    match super::fence::fenced(bytes) {
-        Some(_) => "markdown_fence: the patch lies in a Markdown fence, which `--strip-fences` removes".to_owned(),
-        None => error.to_string(),
-    }
+    fenced(bytes, Form::Patch).unwrap_or_else(|| error.to_string())
 }
 
-/// Returns why a submission can't be read, whatever its task; `None` if that depends on the task.
+/// Returns a message for people: the reason for which a text is no test file, whatever its task. It begins with
+/// `markdown_fence` or `diff_as_file`.
+fn no_file(bytes: &[u8]) -> Option<String> {
+    let diff = || {
+        "diff_as_file: the test file is a diff; hand it in as `model_patch`, or in a directory as `<task id>.patch`"
+            .to_owned()
+    };
+    fenced(bytes, Form::File).or_else(|| is_diff(bytes).then(diff))
+}
+
+/// Returns a message about the Markdown fence or tags around a submission.
+fn fenced(bytes: &[u8], form: Form) -> Option<String> {
+    let (noun, held) = match form {
+        Form::Patch => ("patch", "diff"),
+        Form::File => ("test file", "Java type"),
+    };
+    let detail = match wrapping(bytes, form) {
+        Wrapping::Bare => return None,
+        Wrapping::One { tags: false, .. } => {
+            format!("the {noun} lies in a Markdown fence, which `--strip-fences` removes")
+        }
+        Wrapping::One { tags: true, .. } => format!("the {noun} lies between tags, which `--strip-fences` removes"),
+        Wrapping::Unclear { holding: 0, .. } => {
+            format!(
+                "no Markdown fence or pair of tags in the {noun} holds a {held}, so `--strip-fences` can't choose one"
+            )
+        }
+        Wrapping::Unclear { number, holding } => format!(
+            "{holding} of {number} Markdown fences or pairs of tags hold a {held}, so `--strip-fences` can't choose one"
+        ),
+        Wrapping::Open => format!("a Markdown fence begins in the {noun} and does not end"),
+        Wrapping::TypeOutside => {
+            format!("a {held} stands outside of the {noun}'s Markdown fences, so `--strip-fences` removes none")
+        }
+        Wrapping::Cut => format!(
+            "a Markdown fence in the {noun} ends within a comment or text block, so `--strip-fences` can't choose one"
+        ),
+    };
+    Some(format!("markdown_fence: {detail}"))
+}
+
+/// Returns the reason for which a submission is unreadable for every task; `None` if that depends on the task.
 pub fn unreadable_anywhere(content: &Content) -> Option<String> {
     match content {
         Content::Patch(bytes) => patch::parse(bytes).err().map(|error| unreadable(bytes, &error)),
         Content::TooLarge { bytes, .. } => Some(format!("the submission has {bytes} bytes")),
-        Content::Gold | Content::Nothing | Content::File(_) => None,
+        Content::File(bytes) => no_file(bytes),
+        Content::Gold | Content::Nothing => None,
     }
 }
 

@@ -16,6 +16,7 @@ mod quoted;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use fence::Form;
 
 /// The largest accepted submission, in bytes: a patch, or a test file's text.
 pub const MOST_SUBMISSION_BYTES: usize = 16 << 20;
@@ -68,15 +69,12 @@ impl Content {
         }
     }
 
-    /// Returns the content without the Markdown fence around it; `None` unless there is exactly one fence. A whole file
-    /// must begin with the fence.
+    /// Returns the content without the Markdown fence or tags around it; `None` if there are none, or if they are unclear.
     fn without_fence(&self) -> Option<Self> {
         match self {
-            Self::Patch(bytes) => fence::fenced(bytes).map(|inside| Self::Patch(inside.to_vec())),
-            Self::File(bytes) if matches!(bytes.trim_ascii_start(), [b'`' | b'~', ..]) => {
-                fence::fenced(bytes.trim_ascii_start()).map(|inside| Self::File(inside.to_vec()))
-            }
-            Self::Gold | Self::Nothing | Self::File(_) | Self::TooLarge { .. } => None,
+            Self::Patch(bytes) => fence::unwrapped(bytes, Form::Patch).map(Self::Patch),
+            Self::File(bytes) => fence::unwrapped(bytes, Form::File).map(Self::File),
+            Self::Gold | Self::Nothing | Self::TooLarge { .. } => None,
         }
     }
 

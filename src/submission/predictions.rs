@@ -20,11 +20,14 @@ mod collector;
 mod directory;
 mod json;
 mod keys;
+mod passed_over;
+mod raw;
 #[cfg(test)]
 pub(crate) mod schema;
 
 use collector::Collector;
 pub use keys::Foreign;
+pub use passed_over::{Stray, StrayKind, UnknownKey};
 
 /// The largest file of predictions, and the most bytes that are kept of a directory.
 const MOST_FILE_BYTES: u64 = 1 << 30;
@@ -56,6 +59,12 @@ pub enum PredictionsError {
     /// A file could not be read.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// Nothing has the path.
+    #[error("there is no file or directory `{0}`")]
+    Absent(PathBuf),
+    /// The path is `-`.
+    #[error("predictions can't be read from stdin")]
+    Stdin,
     /// The path is neither a regular file nor a directory.
     #[error("`{0}` is neither a file nor a directory of predictions")]
     Kind(PathBuf),
@@ -99,6 +108,49 @@ pub enum PredictionsError {
         /// How many further predictions have none.
         others: usize,
     },
+    /// A prediction does not name its task.
+    #[error(
+        "{place} has no `instance_id`{}",
+        unknown.as_ref().map(|key| format!(", but the unknown key `{key}`")).unwrap_or_default()
+    )]
+    NoTask {
+        /// The place of the prediction.
+        place: Place,
+        /// The unknown key that most likely holds the task's id.
+        unknown: Option<String>,
+    },
+    /// A task's id stands below another key of a dictionary, such as a model's name.
+    #[error("{place}: the task `{task}` stands below the key `{key}`, where a task's id belongs")]
+    Nested {
+        /// The place of the key.
+        place: Place,
+        /// The key.
+        key: String,
+        /// The task below it.
+        task: String,
+    },
+    /// No prediction is for an imported task.
+    #[error("no prediction is for an imported task: {place} names `{id}`{}", more(*others))]
+    Unmatched {
+        /// The first prediction.
+        place: Place,
+        /// The id that it names.
+        id: String,
+        /// The most similar id of an imported task, if one is similar.
+        nearest: Option<String>,
+        /// A directory below that has predictions.
+        nested: Option<PathBuf>,
+        /// How many further predictions there are.
+        others: usize,
+    },
+    /// A task's directory has a submission under another name or path than the test file's.
+    #[error("`{found}` is not the test file of its task, `{expected}`")]
+    OtherName {
+        /// The file.
+        found: PathBuf,
+        /// The test file's path in the repository.
+        expected: String,
+    },
     /// A field is missing or wrong.
     #[error("{place}: `{field}` {reason}")]
     Field {
@@ -124,8 +176,13 @@ pub enum PredictionsError {
         second: Box<Place>,
     },
     /// The file or directory contains no prediction.
-    #[error("`{0}` has no predictions")]
-    Nothing(PathBuf),
+    #[error("`{path}` has no predictions")]
+    Nothing {
+        /// The file or directory.
+        path: PathBuf,
+        /// A file in the directory that may have predictions.
+        file: Option<PathBuf>,
+    },
 }
 
 fn more(others: usize) -> String {
@@ -160,6 +217,7 @@ impl Failure for PredictionsError {
     fn exit_status(&self) -> ExitStatus {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::NotFound => ExitStatus::Usage,
+            Self::Absent(_) | Self::Stdin => ExitStatus::Usage,
             Self::Io(_) => ExitStatus::Infrastructure,
             _ => ExitStatus::BadInput,
         }
@@ -174,11 +232,47 @@ impl Failure for PredictionsError {
                 ));
             }
             Self::NoContent { unknown: None, .. } => "write `\"model_patch\": null` where a model hands in nothing",
+            Self::Io(error) if error.kind() != io::ErrorKind::NotFound => {
+                "check the permissions of what `--predictions` names, and that its file system answers"
+            }
             Self::Io(_) | Self::Kind(_) => {
                 "`--predictions` takes a JSON file, a directory, or one of the words `gold` and `empty`"
             }
             Self::TooLarge { .. } => "split the predictions and score each part in a run of its own",
-            Self::Malformed { .. } | Self::Nothing(_) => {
+            Self::Absent(path) => match path.to_str().map(str::to_lowercase).as_deref() {
+                Some(GOLD) => "write `gold` in small letters for the developers' tests",
+                Some(EMPTY) => "write `empty` in small letters for empty submissions",
+                _ => "`--predictions` takes a JSON file, a directory, or one of the words `gold` and `empty`",
+            },
+            Self::Stdin => "write them to a file, and name the file",
+            Self::NoTask { unknown: Some(key), .. } => {
+                return Some(format!("rename `{key}` to `instance_id`; `testevo-sandbox tasks list` shows the ids"));
+            }
+            Self::NoTask { unknown: None, .. } => {
+                "write the task's id as `instance_id`; `testevo-sandbox tasks list` shows the ids"
+            }
+            Self::Nested { key, .. } => {
+                return Some(format!(
+                    "write a dictionary by the tasks' ids: `{{\"<task id>\": {{\"model_name_or_path\": \"{key}\", \"model_patch\": …}}}}`"
+                ));
+            }
+            Self::Unmatched { nested: Some(directory), .. } => {
+                return Some(format!("a directory has one model's predictions: name `{}`", directory.display()));
+            }
+            Self::Unmatched { nearest: Some(nearest), .. } => return Some(format!("did you mean `{nearest}`?")),
+            Self::Unmatched { .. } => {
+                "`testevo-sandbox tasks list` shows the ids, and `testevo-sandbox import` adds tasks"
+            }
+            Self::OtherName { expected, .. } => {
+                let name = expected.rsplit('/').next().unwrap_or(expected);
+                return Some(format!(
+                    "put the test file into the task's directory as `{name}`, or replace the directory by `<task id>.patch`"
+                ));
+            }
+            Self::Nothing { file: Some(file), .. } => {
+                return Some(format!("name the file itself after `--predictions`: `{}`", file.display()));
+            }
+            Self::Malformed { .. } | Self::Nothing { file: None, .. } => {
                 "write a line of JSON per prediction with `instance_id`, `model_name_or_path` and `model_patch`, or name \
                  a directory of `<task id>.patch` files"
             }
@@ -246,8 +340,10 @@ pub struct Predictions {
     pub missing: BTreeMap<String, Vec<TaskId>>,
     /// Whose samples the models are that are samples of one.
     pub samples: BTreeMap<String, String>,
-    /// Files of a directory that are no predictions, sorted.
-    pub strays: Vec<PathBuf>,
+    /// Entries of a directory that are no predictions, sorted.
+    pub strays: Vec<Stray>,
+    /// Keys that are not read, each once, sorted.
+    pub unknown_keys: Vec<UnknownKey>,
 }
 
 /// What several predictions of one model for one task are.
@@ -287,7 +383,7 @@ impl Predictions {
         Self::literal(EMPTY, &Content::Nothing, selected)
     }
 
-    /// Removes the Markdown fences around submissions, and returns how many.
+    /// Removes the Markdown fences and tags around submissions, and returns how many.
     pub fn strip_fences(&mut self) -> usize {
         let mut removed = 0;
         for prediction in self.models.values_mut().flat_map(BTreeMap::values_mut) {
@@ -317,7 +413,15 @@ impl Predictions {
 /// # Errors
 /// [`PredictionsError`]. If a file has an error anywhere, none of its predictions is returned.
 pub fn read(path: &Path, selection: Selection<'_>, several: Several) -> Result<Predictions, PredictionsError> {
-    let metadata = fs::metadata(path)?;
+    if path == Path::new("-") {
+        return Err(PredictionsError::Stdin);
+    }
+    let metadata = match fs::metadata(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Err(PredictionsError::Absent(path.to_owned()));
+        }
+        found => found?,
+    };
     let mut collector = Collector::new(path, selection, several);
     if metadata.is_dir() {
         directory::read(path, &mut collector)?;

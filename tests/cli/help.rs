@@ -206,6 +206,26 @@ fn zero_is_refused_in_words() {
     }
 }
 
+#[test]
+fn numbers_and_days_are_refused_in_words() {
+    let large = "99999999999999999999999";
+    for (arguments, expected) in [
+        (["tasks", "list", "--limit", large], "the number is too large"),
+        (["tasks", "list", "--limit", "0"], "it is no whole number from 1 on"),
+        (["tasks", "list", "--since", "2020-13-01"], "it is no date (YYYY-MM-DD)"),
+        (["tasks", "list", "--until", "tomorrow"], "it is no date (YYYY-MM-DD)"),
+        (["report", "r1", "--since", "2020-02-30"], "it is no date (YYYY-MM-DD)"),
+        (["validate", "x", "--repeat", large], "the number is too large"),
+        (["store", "gc", "--min-age", large], "the number is too large"),
+        (["store", "gc", "--min-age", "x"], "it is no whole number from 0 on"),
+    ] {
+        let text = CommandLine::new().run(&arguments);
+        assert!(text.starts_with("exit 2\n") && text.contains(&format!(": {expected}\n")), "{text}");
+    }
+    let text = CommandLine::new().run(&["score", "--predictions", "gold", "--seed", large]);
+    assert!(text.contains("the number is too large"), "{text}");
+}
+
 /// Runs the program on a terminal of its own, with programs of this directory only.
 fn on_terminal(line: &CommandLine, path: &str, arguments: &str) -> (Option<i32>, String) {
     let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_testevo-sandbox"));

@@ -128,12 +128,13 @@ fn shows_the_overview(seen: &Value, shown: &str) {
     for fact in [
         "Run r1, 20",
         "docker 20.10.24",
-        "seed 7",
+        "seed 18266007589190443523",
         "coverage, mutants",
         concat!("testevo-sandbox ", env!("CARGO_PKG_VERSION")),
     ] {
         assert!(facts.contains(fact), "{fact}: {facts}");
     }
+    assert!(seen["summary"].as_str().unwrap().ends_with(". Only tasks of 2000-01-01 or later."), "{}", seen["summary"]);
     let measures = counts("measures");
     // Clean success is not known without controls.
     assert!(measures.len() == 3 && measures.iter().all(|dots| *dots > 0), "{measures:?}");
@@ -307,6 +308,13 @@ fn shows_the_tasks(seen: &Value, shown: &str) {
         assert!(mutants.len() == 10 && mutants.iter().any(|mutant| mutant.contains("killed by")), "{mutants:?}");
         assert!(number(task, "added") > 0 && number(task, "removed") > 0, "{task}");
         assert!(names(&task["logs"])[0].contains(shown), "{task}");
+        // Coverage is shown with all lines that it counts, also those of a method that the task does not list.
+        let own = names(&task["own"]);
+        let parts = [" of 20 lines of 2 methods: C", "#names ", " of 16, Helper#of 2 of 4."];
+        assert!(own.iter().all(|note| parts.iter().all(|part| note.contains(part))), "{own:?}");
+        let scores = "Scores count all own focal methods of a test method: ";
+        let told = names(&task["notes"]).iter().filter(|note| note.starts_with(scores)).count();
+        assert_eq!(told, usize::from(!own.is_empty()), "{task}");
         // Generation tasks are those with odd numbers, and only they have a file whose compilation is looked at.
         let index = number_of;
         let said = |how: &str| vec![format!("The file that it starts from {how} on new code.")];
@@ -340,9 +348,6 @@ fn pages_are_written_to_a_new_directory_only() {
     let models = vec!["one".to_owned()];
     ScoredRun { run_id: "r1", models, tasks: 3, strange: "" }.write(&line.path().join("data"));
     let pages = |more: &[&str]| line.run(&[&["report", "r1", "--output", "pages"], more].concat());
-    let said = pages(&[]);
-    assert!(said.starts_with("exit 2\n") && said.contains("takes the files of `--format html`"), "{said}");
-    assert!(!line.path().join("pages").exists());
     assert!(pages(&["--format", "html"]).starts_with("exit 0\n"));
     let mut written: Vec<_> =
         fs::read_dir(line.path().join("pages/tasks")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -350,4 +355,38 @@ fn pages_are_written_to_a_new_directory_only() {
     assert_eq!(written, ["t0000.html", "t0001.html", "t0002.html"]);
     let said = pages(&["--format", "html"]);
     assert!(said.starts_with("exit 2\n") && said.contains("`pages` is not empty"), "{said}");
+    let said = pages(&[]);
+    assert!(said.starts_with("exit 2\n") && said.contains("`pages` is a directory, and a report"), "{said}");
+}
+
+#[test]
+fn a_page_of_runs_with_other_tasks_says_so() {
+    let line = CommandLine::new();
+    let write = |run_id, models: &[&str], tasks| {
+        let models = models.iter().map(|model| (*model).to_owned()).collect();
+        ScoredRun { run_id, models, tasks, strange: "" }.write(&line.path().join("data"));
+    };
+    write("large", &["atlas", "birch", "cedar", "dune", "elm"], 12);
+    write("small", &["fjord"], 6);
+    let pages = |runs: &[&str]| {
+        let page = line.run(&[&["report", "--quiet", "--format", "html"], runs].concat());
+        let page = page.strip_prefix("exit 0\n---- stdout\n").unwrap_or_else(|| panic!("{page}")).to_owned();
+        fs::write(line.path().join("page.html"), &page).unwrap();
+        let shown = browse(&line.path().join("page.html"), line.path(), &["--dump-dom".to_owned()]).0;
+        (page, shown)
+    };
+    let (page, shown) = pages(&["large", "small"]);
+    let told = |shown: &str, text: &str| shown.matches(text).count();
+    let sentence = "These models were not scored on the same tasks; ";
+    assert_eq!(told(&shown, sentence), 6, "above ranking, costs and half-years of each track");
+    let tasks = |number: usize| format!("<small class=\"tasks\">{number} tasks</small>");
+    assert_eq!((told(&shown, &tasks(6)), told(&shown, &tasks(3))), (10, 2), "each row has its number");
+    // The fifth model costs a few cents, and not nothing.
+    let data = page.split_once("id=\"data\">").and_then(|(_, rest)| rest.split_once("</script>")).unwrap().0;
+    let data: Value = serde_json::from_str(data).unwrap();
+    let cost = data["standings"][0]["rows"][4]["cost"].as_f64().unwrap();
+    assert!((0.01..0.1).contains(&cost), "{cost}");
+    assert!(shown.contains(&format!("<div>${cost:.3}</div>")), "{cost}");
+    let (_, shown) = pages(&["large"]);
+    assert_eq!((told(&shown, sentence), told(&shown, "<small class=\"tasks\">")), (0, 0));
 }

@@ -88,9 +88,10 @@ fn colour(text: &Value) -> [u8; 3] {
     parts.try_into().unwrap()
 }
 
-/// Writes a report of invented models, and takes the pictures of the documentation.
+/// Writes a report of invented models, and takes the pictures of the documentation. They replace those in `docs/images` with
+/// `RENDER_PICTURES=1` only.
 #[test]
-#[ignore = "writes docs/images"]
+#[ignore = "takes the documentation's pictures; RENDER_PICTURES=1 writes them into docs/images"]
 fn pictures_of_the_report() {
     let line = CommandLine::new();
     let names = ["atlas-large", "birch-2", "cedar-mini", "dune-coder", "elm-small", "fjord-pro"];
@@ -99,7 +100,10 @@ fn pictures_of_the_report() {
         fs::remove_dir_all(&report).unwrap();
     }
     write(&line, 240, &names, report.to_str().unwrap());
-    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
+    let images = match std::env::var_os("RENDER_PICTURES") {
+        Some(_) => Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images"),
+        None => report.join("images"),
+    };
     fs::create_dir_all(&images).unwrap();
     for (page, picture, size) in
         [("index.html", "report.png", "1180,1080"), ("tasks/t0007.html", "report-task.png", "1180,1250")]

@@ -2,6 +2,8 @@
 //! in little of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::time::Instant;
 
 use fs_err as fs;
@@ -30,7 +32,7 @@ fn predictions_of_any_size_take_memory_by_their_file() {
         line.write("p.jsonl", &text);
         let kibibytes = (4 * text.len() + (192 << 20)) >> 10;
         let said = line.run_within(kibibytes, &["score", "--dry-run", "--predictions", "p.jsonl"]);
-        assert!(said.contains("there is no task `t`"), "{what}: {said}");
+        assert!(said.contains("`p.jsonl` line 1 names `t`"), "{what}: {said}");
     }
 }
 
@@ -338,4 +340,157 @@ fn single_results_lie_where_other_harnesses_leave_them() {
     assert_eq!(reports, all.len(), "only completed instances have one");
     let said = line.run(&["report", "small", "--format", "instances", "-o", "out"]);
     assert!(said.starts_with("exit 2\n") && said.contains("is not empty"), "{said}");
+}
+
+#[test]
+fn a_run_is_named_once() {
+    let line = written(&[("small", &["one"], 3), ("other", &["one"], 3)]);
+    for again in ["small", "latest", "./data/runs/small"] {
+        let said = line.run(&["report", "other", "small", again, "--samples"]);
+        let twice = if again == "latest" { "other" } else { "small" };
+        // Of two runs that began in one second the later one in the alphabet is the latest.
+        let expected = format!("the run `{twice}` is named twice");
+        let is_told = said.contains(&expected) || again == "latest" && said.contains("the run `small` is named twice");
+        assert!(said.starts_with("exit 2\n") && is_told, "{said}");
+    }
+    // What is written for both runs is read again.
+    let board = report(&line, &["small", "other"], "leaderboard");
+    line.write("board.json", &board);
+    let said = line.run(&["report", "small", "--published", "board.json", "--format", "html"]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+}
+
+#[test]
+fn a_run_that_has_lost_records_is_told_as_incomplete() {
+    let line = written(&[("small", &["one"], 12)]);
+    let records = line.path().join("data/runs/small/records.jsonl");
+    let text = fs::read_to_string(&records).unwrap();
+    // The last record is that of mutants of a method, which no launch is lost with.
+    let last = text.trim_end().rfind('\n').unwrap() + 1;
+    fs::write(&records, &text[..last]).unwrap();
+    let missing = format!("{} of {} bytes of records.jsonl", text.len() - last, text.len());
+    let said = line.run(&["report", "small"]);
+    assert!(said.contains(&format!("incomplete: run small of one: {missing} are missing")), "{said}");
+    assert!(said.contains(&format!("{missing} of run small are missing: ")), "{said}");
+    let said = line.run(&["report", "small", "--format", "json"]);
+    assert!(said.contains("\"complete\":false") && said.contains(&format!("{missing} of run small are")), "{said}");
+}
+
+#[test]
+fn what_is_no_run_is_told_as_such() {
+    let line = written(&[("small", &["one"], 3)]);
+    let said = line.run(&["report", "small", "--certified-by", "latest"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("no run of `validate` has finished"), "{said}");
+    validated::write(&line.path().join("data"), "v1", 3, |_, _, _, label| Some(label));
+    line.write("file", "");
+    for (arguments, expected) in [
+        (&["report", "./data"][..], "`./data` is no run: it has no `run.json`"),
+        (&["report", "./file"], "`./file` is no run: it is no directory"),
+        (&["report", "./none"], "`./none` is no run: there is no such directory"),
+        (&["report", "./file/small"], "`./file/small` is no run: there is no such directory"),
+        (&["report", "small", "--certified-by", "./data"], "`./data` is no run: it has no `run.json`"),
+        (&["runs", "merge", "./data"], "`./data` is no run: it has no `run.json`"),
+        (&["runs", "compare", "small", "v1"], "the run `small` is one of `score`, and the run `v1` one of `validate`"),
+    ] {
+        let said = line.run(arguments);
+        assert!(said.starts_with("exit 2\n") && said.contains(expected), "{said}");
+        for advice in ["remove", "free space", "shards"] {
+            assert!(!said.contains(advice), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_report_is_written_to_a_file_as_a_whole() {
+    let line = written(&[("small", &["one", "gold"], 6)]);
+    for format in ["text", "json", "markdown", "csv", "junit", "leaderboard"] {
+        let arguments = ["report", "small", "--format", format, "--output"];
+        // The second time it replaces the file.
+        for _ in 0..2 {
+            let said = line.run(&[&arguments[..], &["written"]].concat());
+            assert_eq!(said, "exit 0\n---- stdout\nwritten\n", "{format}");
+        }
+        let stdout = report(&line, &["small"], format);
+        let written = fs::read_to_string(line.path().join("written")).unwrap();
+        match format {
+            // A file is no terminal: all columns stand in one table.
+            "text" => {
+                assert!(written.lines().any(|row| row.contains("Success%") && row.contains("MutHuman")), "{written}")
+            }
+            _ => assert_eq!(written, stdout, "{format}"),
+        }
+        assert_eq!(line.run(&[&arguments[..], &["-"]].concat()), format!("exit 0\n---- stdout\n{stdout}"), "{format}");
+        let said = line.run(&[&arguments[..], &["data"]].concat());
+        assert!(said.starts_with("exit 2\n") && said.contains("`data` is a directory"), "{said}");
+        let said = line.run(&[&arguments[..], &["none/written"]].concat());
+        assert!(said.starts_with("exit 3\n") && said.contains("writing the report `none/written` failed"), "{said}");
+    }
+    let left: Vec<String> = line.files().into_iter().filter(|file| !file.starts_with("data/")).collect();
+    assert_eq!(left, ["written"]);
+}
+
+#[test]
+fn the_output_of_a_report_keeps_its_kind() {
+    let line = written(&[("small", &["one"], 3)]);
+    let path = |name: &str| line.path().join(name);
+    line.write("elsewhere/target", "old");
+    fs::set_permissions(path("elsewhere/target"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    for (link, target) in [("link", "elsewhere/target"), ("dangling", "elsewhere/new")] {
+        symlink(target, path(link)).unwrap();
+        let said = line.run(&["report", "small", "-o", link]);
+        assert_eq!(said, format!("exit 0\n---- stdout\n{link}\n"));
+        assert!(path(link).is_symlink() && fs::read_to_string(path(target)).unwrap().starts_with("run small\n"));
+    }
+    assert_eq!(fs::metadata(path("elsewhere/target")).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+    // Open for both, it takes bytes without a reader.
+    let mut pipe = fs::OpenOptions::new().read(true).write(true).open(path("pipe")).unwrap();
+    assert_eq!(line.run(&["report", "small", "-o", "pipe"]), "exit 0\n");
+    assert!(fs::metadata(path("pipe")).unwrap().file_type().is_fifo());
+    let mut start = [0; 10];
+    pipe.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"run small\n");
+    // A page has one form for stdout, and single results have none.
+    let page = report(&line, &["small"], "html");
+    let said = line.run(&["report", "small", "--format", "html", "-o", "-"]);
+    assert_eq!(said, format!("exit 0\n---- stdout\n{page}"));
+    let said = line.run(&["report", "small", "--format", "instances", "-o", "-"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("writes several files") && !path("-").exists(), "{said}");
+}
+
+#[test]
+fn a_run_elsewhere_is_reported_without_a_data_directory() {
+    let line = written(&[("small", &["one"], 3)]);
+    fs::rename(line.path().join("data/runs/small"), line.path().join("small")).unwrap();
+    fs::remove_dir_all(line.path().join("data")).unwrap();
+    // Logs of kept results are looked for in other runs.
+    let records = line.path().join("small/records.jsonl");
+    let text = fs::read_to_string(&records).unwrap();
+    assert!(text.contains("\"cached\":false"), "{text}");
+    fs::write(&records, text.replace("\"cached\":false", "\"cached\":true ")).unwrap();
+    let said = line.run(&["report", "./small", "--format", "html", "-o", "page"]);
+    assert!(said.starts_with("exit 0\n") && !line.path().join("data").exists(), "{said}");
+}
+
+#[test]
+fn no_name_of_a_model_forges_a_line() {
+    let line = written(&[("small", &["one", "evil\nrun fake: everything is complete"], 12)]);
+    let text = report(&line, &["small"], "text");
+    assert!(text.contains("small evil\\nrun fake: everything is complete beside small one, "), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with("run fake")), "{text}");
+}
+
+#[test]
+fn the_one_run_of_a_report_is_named_once() {
+    let line = written(&[("score-20261126T152152", &["one", "two"], 6), ("small", &["one"], 3)]);
+    let text = report(&line, &["score-20261126T152152"], "text");
+    assert!(text.starts_with("run score-20261126T152152\nmodel  track  "), "{text}");
+    let figures = text.split_once("\n\nCost caps").unwrap().0;
+    for table in figures.split("\n\n") {
+        // Every table has what tells rows apart: two models with two tracks each.
+        let rows: BTreeSet<Vec<&str>> = table.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
+        assert!(rows.len() >= 5, "{table}");
+    }
+    let both = report(&line, &["score-20261126T152152", "small"], "text");
+    assert!(both.starts_with("run  ") && both.contains("model  track"), "{both}");
 }

@@ -176,6 +176,11 @@ fn change_records(run: &Path, change: impl Fn(&mut Value) -> bool) {
             lines.push_str(&format!("{record}\n"));
         }
     }
+    // It ended like this.
+    let description = run.join("run.json");
+    let mut value: Value = serde_json::from_slice(&fs::read(&description).unwrap()).unwrap();
+    value["extent"]["record_bytes"] = lines.len().into();
+    fs::write(description, value.to_string()).unwrap();
     fs::write(path, lines).unwrap();
 }
 
@@ -213,9 +218,22 @@ fn a_kept_result_is_explained_with_the_logs_of_the_run_that_executed_it() {
     let facts = ["      Maven builds all modules, because ", "      the tree lacks vendor, large.bin\n"];
     let told = |run: &str| facts.map(|fact| explain(run).contains(fact));
     assert_eq!((told("first"), told("second")), ([false; 2], [true; 2]));
+    // A report shows the same logs.
+    let page = |run: &str| line.run(&["report", run, "--quiet", "--format", "html"]);
+    let of_first = ",\"run\":\"first\"}";
+    assert!(page("second").contains(of_first) && page("second").contains("m0-1-1.command.json"));
+    assert!(!page("first").contains(of_first) && page("first").contains("m0-1-1.command.json"));
+    line.run(&["report", "second", "--format", "instances", "--output", "out"]);
+    let instances = |line: &CommandLine| {
+        let is_report = |file: &String| file.starts_with("out/") && file.ends_with("/report.json");
+        let files = line.files().into_iter().filter(is_report);
+        files.map(|file| fs::read_to_string(line.path().join(file)).unwrap()).collect::<String>()
+    };
+    assert!(instances(&line).contains("/runs/first/logs/"), "{}", instances(&line));
     // Without that run nobody knows them.
     line.run(&["runs", "rm", "first"]);
     assert!(!explain("second").contains("logs"));
+    assert!(!page("second").contains(of_first) && !page("second").contains("m0-1-1.command.json"));
     let text = line.run(&["explain", "second", "t0000", "--model", "nobody"]);
     assert!(text.starts_with("exit 2\n") && text.contains("no model `nobody`") && text.contains("one, two"), "{text}");
 }

@@ -62,6 +62,13 @@ fn nothing_handed_in_is_scored_without_an_engine() {
     assert!(explained.contains("harness_fail(empty)") && explained.contains("there is no prediction"), "{explained}");
 }
 
+/// Returns the id of an imported task.
+fn first_task(line: &CommandLine) -> String {
+    let tasks = line.run(&["tasks", "list", "--format", "json"]);
+    let task: Value = serde_json::from_str(stdout(&tasks).lines().next().unwrap()).unwrap();
+    task["task_id"].as_str().or(task["id"].as_str()).unwrap().to_owned()
+}
+
 fn report_task(line: &CommandLine) -> String {
     let csv = line.run(&["report", "r1", "--format", "csv"]);
     csv.lines().find(|line| line.starts_with("r1,")).unwrap().split(',').nth(6).unwrap().to_owned()
@@ -110,8 +117,20 @@ fn bad_predictions_are_named_and_nothing_is_scored() {
     let line = imported();
     line.write("twice.jsonl", "{\"instance_id\":\"x\"}\n{\"instance_id\":3}\n");
     line.write("key.jsonl", "{\"instance_id\":\"x\",\"prediction\":\"--- a\"}\n");
+    let task = first_task(&line);
+    let upper = task.to_uppercase();
+    line.write("ids.jsonl", &format!("{{\"instance_id\":\"{upper}\",\"model_patch\":\"--- a\"}}\n"));
+    line.write(&format!("models/a/{task}.patch"), "--- a");
+    line.write(&format!("names/{task}/Wrong.java"), "class Wrong {}");
+    line.write("mini/preds.json", "{}");
     for (predictions, code, words) in [
-        ("missing.jsonl", 2, "missing.jsonl"),
+        ("missing.jsonl", 2, "there is no file or directory `missing.jsonl`"),
+        ("Gold", 2, "write `gold` in small letters"),
+        ("-", 2, "predictions can't be read from stdin"),
+        ("ids.jsonl", 4, &format!("did you mean `{task}`?")),
+        ("models", 4, "name `models/a`"),
+        ("names", 4, "Wrong.java` is not the test file of its task"),
+        ("mini", 4, "name the file itself after `--predictions`: `mini/preds.json`"),
         ("twice.jsonl", 4, "`twice.jsonl` line 2 can't be read"),
         ("demo.json", 4, "published TestEvo-Bench tasks"),
         ("key.jsonl", 4, "rename `prediction` to `model_patch`"),
@@ -128,30 +147,50 @@ fn bad_predictions_are_named_and_nothing_is_scored() {
 #[test]
 fn unknown_and_missing_tasks_are_told() {
     let line = imported();
-    line.write("p.jsonl", "{\"instance_id\":\"gone\",\"model_name_or_path\":\"m\",\"model_patch\":null}\n");
+    let of = |id: &str| {
+        format!("{{\"instance_id\":\"{id}\",\"model_name_or_path\":\"m\",\"model_patch\":null,\"cost\":1.5}}\n")
+    };
+    line.write("p.jsonl", &(of("gone") + &of(&first_task(&line))));
     let text = score(&line, &["--predictions", "p.jsonl", "--run-id", "r1"]);
     assert!(text.contains("`p.jsonl` line 1: there is no task `gone`"), "{text}");
-    assert!(text.contains("m has nothing for 5 selected tasks, which count as failed"), "{text}");
+    assert!(text.contains("m has nothing for 4 selected tasks, which count as failed"), "{text}");
+    let keys = "warning: `p.jsonl` line 1: unknown keys are ignored: `cost` (did you mean `cost_usd`?)";
+    assert_eq!(text.matches(keys).count(), 1, "{text}");
     for format in ["text", "markdown", "html"] {
         let report = line.run(&["report", "r1", "--format", format]);
         assert!(report.contains("r1 m: 1 prediction for an unknown task: gone in "), "{format}: {report}");
-        assert!(report.contains("r1 m: nothing for 5 selected tasks, which count as HrnsFail: "), "{format}: {report}");
+        assert!(report.contains("r1 m: nothing for 4 selected tasks, which count as HrnsFail: "), "{format}: {report}");
     }
 }
 
 #[test]
 fn fences_are_told_before_and_after_scoring() {
     let line = imported();
-    let tasks = line.run(&["tasks", "list", "--format", "json"]);
-    let task: Value = serde_json::from_str(stdout(&tasks).lines().next().unwrap()).unwrap();
-    let id = task["task_id"].as_str().or(task["id"].as_str()).unwrap();
-    let fenced = "```diff\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n```\n";
-    line.write("p.json", &serde_json::json!({ id: fenced }).to_string());
-    for more in [&["--dry-run"][..], &["--dry-run", "--strip-fences"]] {
-        let text = score(&line, &[&["--predictions", "p.json"], more].concat());
-        assert_eq!(text.contains("markdown_fence"), more.len() == 1, "{text}");
-        assert_eq!(text.contains("removed the Markdown fences around 1 submission"), more.len() == 2, "{text}");
+    let id = first_task(&line);
+    let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
+    for submission in [
+        serde_json::json!(format!("```diff\n{diff}```\n")),
+        serde_json::json!({ "model_patch": format!("```bash\nmvn test\n```\n  ```diff\n{diff}  ```\n") }),
+        serde_json::json!({ "model_patch": format!("<patch>\n{diff}</patch>\n") }),
+        serde_json::json!({ "model_file": "```java\nclass A {}\n```\n" }),
+        serde_json::json!({ "model_file": "Here is the file:\n```java\nclass A {}\n```\n" }),
+    ] {
+        line.write("p.json", &serde_json::json!({ &id: submission }).to_string());
+        for more in [&["--dry-run"][..], &["--dry-run", "--strip-fences"]] {
+            let text = score(&line, &[&["--predictions", "p.json"], more].concat());
+            assert_eq!(text.contains("markdown_fence"), more.len() == 1, "{text}");
+            assert_eq!(text.contains("1 submission, of which 1 can't be read,"), more.len() == 1, "{text}");
+            assert_eq!(text.contains("removed the Markdown fences around 1 submission"), more.len() == 2, "{text}");
+        }
     }
+    // A fence that can't be chosen, and a diff in place of a file.
+    let two = format!("```diff\n{diff}```\n").repeat(2);
+    line.write("p.json", &serde_json::json!({ &id: { "model_patch": two } }).to_string());
+    let text = score(&line, &["--predictions", "p.json", "--dry-run", "--strip-fences"]);
+    assert!(text.contains("around 0 submissions") && text.contains("`--strip-fences` can't choose one"), "{text}");
+    line.write("p.json", &serde_json::json!({ &id: { "model_file": diff } }).to_string());
+    let text = score(&line, &["--predictions", "p.json", "--dry-run"]);
+    assert!(text.contains("HrnsFail: diff_as_file: the test file is a diff"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The hostile corpus with a real engine: controls and checks name each submission that passes and tests nothing, or says more of
 //! itself than is true. A cross-section of docs/corpus.md; all of it is tried by `cargo test -- --ignored`.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use testevo_sandbox::application::selftest::{Manner, groups, predictions_of, selected, tasks_of, tried};
 use testevo_sandbox::outcome::{ExecReason, Outcome};
 use testevo_sandbox::report::score::{ScoredModel, read};
@@ -72,6 +75,95 @@ fn hostile_submissions_in_junit_4_come_to_their_verdicts() {
     let workshop = Workshop::new(&repository);
     workshop.prepare(&repository, "");
     come_to_their_verdicts(&workshop, &repository, &JUNIT4, "direct", false);
+}
+
+/// A submission that prints what it can see of its launch.
+const LOOKS_AROUND: &str = r#"package shop;
+
+class StockTest {
+    @org.junit.jupiter.api.Test
+    void takeTooMuch() throws Exception {
+        byte[] bytes = Stock.class.getResourceAsStream("Stock.class").readAllBytes();
+        byte[] digest = java.security.MessageDigest.getInstance("SHA-256").digest(bytes);
+        System.out.println("bytes " + new java.math.BigInteger(1, digest).toString(16));
+        System.out.println("born " + new java.io.File("/etc/hostname").lastModified());
+        try {
+            org.junit.jupiter.api.Assertions.assertThrows(IllegalArgumentException.class, () -> new Stock(2).take(3));
+        } finally {
+            System.out.println("ends " + System.currentTimeMillis());
+        }
+    }
+}
+"#;
+
+/// A list of the bytes that classes had under another seed, or with another submission, names no mutant and no control. A
+/// container's age does not tell how long the launch before took.
+#[test]
+fn launches_tell_nothing_of_other_launches() {
+    let (repository, workshop) = demonstration::given();
+    let task = format!("{}__fixed-bug", repository.name.file_stem());
+    let directory = tempfile::tempdir().unwrap();
+    let mut seen = BTreeSet::new();
+    for (seed, models) in [("1", &["one", "other"][..]), ("2", &["one"])] {
+        let predictions = directory.path().join(format!("{seed}.jsonl"));
+        let line = |model: &&str| {
+            let file = format!("// {model}\n{LOOKS_AROUND}");
+            serde_json::json!({ "instance_id": task, "model_name_or_path": model, "model_file": file }).to_string()
+        };
+        fs_err::write(&predictions, models.iter().map(line).collect::<Vec<_>>().join("\n")).unwrap();
+        let run = format!("score-looks-around-{seed}");
+        let place = workshop.data_dir.join("runs").join(&run);
+        if place.exists() {
+            fs_err::remove_dir_all(&place).unwrap();
+        }
+        let named = ["--predictions", predictions.to_str().unwrap(), "--run-id", &run, "--seed", seed];
+        workshop.run(&[&["score", &task], &named[..], &["--no-cache", "--jobs", "1"]].concat());
+        let printed = printed_below(&place.join("logs"));
+        let bytes: Vec<&str> = printed.iter().filter(|one| one.is_changed).map(|one| one.bytes.as_str()).collect();
+        // Four controls, and mutants.
+        assert!(bytes.len() > 5 * models.len(), "{printed:#?}");
+        for bytes in bytes {
+            assert!(seen.insert(bytes.to_owned()), "seed {seed}: {bytes} was there before: {printed:#?}");
+        }
+        for pair in printed.windows(2) {
+            assert!(
+                pair[0].ends <= pair[1].born,
+                "a container was there before the launch before had ended: {printed:#?}"
+            );
+        }
+    }
+}
+
+/// What one launch printed.
+#[derive(Debug)]
+struct Printed {
+    ends: u64,
+    born: u64,
+    bytes: String,
+    /// Whether its classes are a mutant's or a control's.
+    is_changed: bool,
+}
+
+/// Returns what launches printed, in their order.
+fn printed_below(logs: &Path) -> Vec<Printed> {
+    let (mut printed, mut left) = (Vec::new(), vec![logs.to_owned()]);
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(fs_err::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with(".stdout") {
+            continue;
+        }
+        let text = fs_err::read_to_string(&path).unwrap();
+        let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned());
+        let (Some(bytes), Some(born), Some(ends)) = (of("bytes "), of("born "), of("ends ")) else { continue };
+        let is_changed = name.starts_with("mutant-") || name.starts_with("control-");
+        printed.push(Printed { ends: ends.parse().unwrap(), born: born.parse().unwrap(), bytes, is_changed });
+    }
+    printed.sort_by_key(|one| one.ends);
+    printed
 }
 
 /// Scores cases, and compares each with what must come of it.

@@ -321,10 +321,7 @@ const MUTATIONS: [Mutation; 37] = [
     mutation(
         "overrides",
         "src/submission/mentions.rs",
-        [
-            "overrides(superclass(name), &one.around)",
-            "!@left_out@ && overrides(superclass(name), &one.around)",
-        ],
+        ["overrides(superclass(name), &one.around)", "!@left_out@ && overrides(superclass(name), &one.around)"],
         &["junit4-forgets"],
     ),
     mutation(

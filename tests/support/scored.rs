@@ -13,10 +13,11 @@ use testevo_sandbox::execution::run::inputs::{INPUTS_SCHEMA, RunInputs};
 use testevo_sandbox::execution::run::record::Measured;
 use testevo_sandbox::execution::scoring::inputs::{ModelInputs, ScoreInputs, SubmissionInput};
 use testevo_sandbox::execution::scoring::record::{
-    CoverageRecord, ExecutionRecord, FocalRecord, MutantOutcome, MutantsRecord, MutationRecord, SCORE_SCHEMA,
-    ScoreRecord, StartRecord, SubmissionFault, SubmissionRecord,
+    CoverageRecord, ExecutionRecord, FocalRecord, MutantOutcome, MutantsRecord, MutationRecord, OwnFocalRecord,
+    SCORE_SCHEMA, ScoreRecord, StartRecord, SubmissionFault, SubmissionRecord,
 };
 use testevo_sandbox::execution::scoring::{SOURCES, SUBMISSIONS, file_name, log_directory, source_name};
+use testevo_sandbox::focal::own::{Basis, OwnFocal, OwnMethod};
 use testevo_sandbox::focal::{Focal, FocalLines, Found, Rule};
 use testevo_sandbox::metrics::coverage::FocalCoverage;
 use testevo_sandbox::metrics::mutation::{KeptMutant, Kills, MutantSet};
@@ -57,7 +58,8 @@ impl ScoredRun<'_> {
                 shard: None,
             },
             jdks: tasks.iter().map(|task| (task.repository.clone(), 17)).collect(),
-            seed: 7,
+            // A page that reads it as a number loses its last digits.
+            seed: 18_266_007_589_190_443_523,
             coverage: true,
             mutation: true,
             controls: false,
@@ -114,6 +116,24 @@ impl ScoredRun<'_> {
             let start = StartRecord { schema: SCORE_SCHEMA, task_id, start_compiles, detail, lost: false };
             run.append(&ScoreRecord::Start(start)).unwrap();
         }
+        let own = |method: &MethodId| OwnFocal {
+            method: method.clone(),
+            basis: Basis::Called,
+            own: vec![
+                own_method(format!("C{number}#names"), FOCAL, Some(0)),
+                own_method("Helper#of".to_owned(), (30, 33), None),
+            ],
+            cause: None,
+        };
+        let own = OwnFocalRecord {
+            schema: SCORE_SCHEMA,
+            task_id: task.id.clone(),
+            methods: task.test_methods.iter().map(own).collect(),
+            cause: None,
+            lost: false,
+            isolation_missing: Vec::new(),
+        };
+        run.append(&ScoreRecord::OwnFocal(own)).unwrap();
         let set = MutantSet {
             path,
             lines: vec![5, 6],
@@ -242,18 +262,21 @@ impl ScoredRun<'_> {
     ) {
         let lines: Vec<usize> = (5..21).collect();
         let covered: Vec<usize> = lines[..6 + chance % (lines.len() - 5)].to_vec();
-        let coverage = 100.0 * covered.len() as f64 / lines.len() as f64;
+        // The test calls a method as well that the task does not list, and covers half of it.
+        let helper = FocalCoverage { first_line: 30, last_line: 33, lines: (30..34).collect(), covered: vec![30, 31] };
+        let coverage = 100.0 * (covered.len() + 2) as f64 / (lines.len() + 4) as f64;
+        let focal = FocalCoverage { first_line: FOCAL.0, last_line: FOCAL.1, lines, covered };
         let record = CoverageRecord {
             schema: SCORE_SCHEMA,
             model: model.to_owned(),
             task_id: task.id.clone(),
             method: method.clone(),
-            focal: vec![FocalCoverage { first_line: FOCAL.0, last_line: FOCAL.1, lines, covered }],
+            focal: vec![focal.clone()],
             coverage: Some(coverage),
             coverage_range: Some(coverage / 2.0),
             cause: None,
             lost: false,
-            own: None,
+            own: Some(vec![focal, helper]),
             cached: false,
             isolation_missing: Vec::new(),
         };
@@ -317,6 +340,11 @@ fn source(number: usize, strange: &str) -> String {
         },
     };
     (1..40).map(|number| format!("{}\n", line(number))).collect()
+}
+
+fn own_method(name: String, (first_line, last_line): (usize, usize), listed: Option<usize>) -> OwnMethod {
+    let lines = (first_line + 1..last_line).collect();
+    OwnMethod { package: "a".to_owned(), file: "C.java".to_owned(), first_line, last_line, name, lines, listed }
 }
 
 /// Returns the model whose sample this is: samples are named as `score` names them.

@@ -78,7 +78,7 @@ impl<'a> VerifierTree<'a> {
         Ok(Self { root })
     }
 
-    /// Returns where the bundle belongs.
+    /// Returns the path for the bundle.
     pub fn bundle(&self) -> PathBuf {
         self.root.join(HOME).join("bundle")
     }

@@ -13,7 +13,7 @@ use crate::error::CommandError;
 use crate::image::BuiltImage;
 use crate::task::{Task, TaskId};
 
-/// Returns what of a bundle for agents is audited for itself; `None` for anything else.
+/// Returns the parts of a bundle for agents, each to be audited separately; `None` if `path` is anything else.
 pub(super) fn units(
     (path, bases): (&Path, &[PathBuf]),
     all: &[Task],
@@ -81,7 +81,7 @@ pub(super) fn units(
     if let Some(stranger) = strangers.first() {
         return Err(layouts[0].malformed(format!("`{stranger}` does not belong into it")).into());
     }
-    let [description, manifest, _] = described.render(&[]).map_err(|error| CommandError::Runtime(error.into()))?;
+    let [description, manifest, _] = described.render(&[]).map_err(CommandError::defect)?;
     let texts = [(INDEX, index), ("description", description), ("manifest", manifest)];
     let texts = texts.into_iter().chain(signed.map(|bytes| (SIGNATURE, bytes)));
     let texts = texts.map(|(name, bytes)| (name.to_owned(), bytes)).collect();

@@ -15,11 +15,12 @@ use super::{Trust, check_space, open};
 use crate::application::Context;
 use crate::application::archives::ArchiveOutput;
 use crate::application::failures::{Failures, Partial};
+use crate::application::io_failure::IoFailure;
 use crate::application::merge::paths;
 use crate::application::revisions::prepared_key;
 use crate::application::selection::{by_repository, tasks};
 use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
-use crate::artifact::made;
+use crate::artifact::made::{self, MadeError};
 use crate::artifact::store::Store;
 use crate::bundle::description::{ImageReference, RepositoryContent, SCHEMA, ScorerDescription, SourceBlob};
 use crate::bundle::objects::{self, ObjectList};
@@ -92,7 +93,8 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Partia
         Some(path) => Some(open(path, &Trust { unsigned: true, ..Trust::default() }, context)?),
         None => None,
     };
-    let spool = Spool::create(&workbench.data_dir.temporary()).map_err(CommandError::Runtime)?;
+    let spool =
+        Spool::create(&workbench.data_dir.temporary()).map_err(IoFailure::of("making a temporary directory"))?;
     let mut created = Created { schema: 1, tasks: selected.len(), ..Created::default() };
     let mut parts = Parts::new(workbench.store.clone());
     let (description, images) = match request.audience {
@@ -123,7 +125,9 @@ pub async fn create(request: &CreateRequest, context: &Context) -> Result<Partia
     if context.options.dry_run {
         return Ok(ended(created));
     }
-    check_space(&std::path::absolute(&request.output).map_err(CommandError::Output)?, created.bytes)?;
+    let place = std::path::absolute(&request.output);
+    let place = place.map_err(IoFailure::of(format!("finding the place of `{}`", request.output.display())))?;
+    check_space(&place, created.bytes)?;
     let (store, umask, key) = (workbench.store.clone(), context.umask, request.sign.clone());
     let temporary = workbench.data_dir.temporary();
     let write = move || {
@@ -189,7 +193,7 @@ async fn for_scorers(
         let mut built = workbench.built_image(&manifest)?;
         (built.previous, built.agent) = (None, None);
         images.extend(parts.image(&built)?);
-        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store)?;
+        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store, &context.events)?;
         let opened = workbench.repository(&manifest, &tasks).await?;
         let whole = Arc::new(whole_builds(&opened, &manifest, &workbench.lock_for(&manifest)?, &tasks).await?);
         let sources = opened.path().to_owned();
@@ -278,7 +282,8 @@ async fn content(
     of_file.sort_by(|a, b| a.id.cmp(&b.id));
     let file = TaskFile { schema: TASK_FILE_SCHEMA, repository: repository.clone(), tasks: of_file };
     let task_file = parts.record(file.render()?);
-    let classes = TimeClasses::new(&workbench.data_dir).export(repository, tasks).map_err(CommandError::Runtime)?;
+    let classes = TimeClasses::new(&workbench.data_dir).export(repository, tasks);
+    let classes = classes.map_err(IoFailure::of("reading recorded time classes"))?;
     let time_classes = classes.map(|bytes| parts.record(bytes));
     let revisions: BTreeSet<Revision> = tasks.iter().flat_map(|task| [task.rev1.clone(), task.rev2.clone()]).collect();
     let revisions: Vec<Revision> = revisions.into_iter().collect();
@@ -341,15 +346,19 @@ fn made_of(
                 continue;
             }
             let mut made = Vec::new();
-            let prepared = made::find::<Prepared>(store, key, events)
-                .map_err(|error| CommandError::Runtime(std::io::Error::other(error)))?;
+            let prepared = made::find::<Prepared>(store, key, events).map_err(|error| match error {
+                MadeError::Io(error) => IoFailure::of("reading a prepared revision")(error),
+                MadeError::Store(error) => error.into(),
+                MadeError::DataDir(error) => error.into(),
+            })?;
             if let Some(prepared) = prepared {
                 made.push((MadeKind::Prepared, key));
                 if let Prepared::Compiled(revision) = prepared {
                     let console = console_for(&revision.class_path, environment.jdk, environment.launcher);
                     for serves in [Serves::Launches(console), Serves::Compilers] {
                         let archive = sharing::key((jars, identity()), environment, serves);
-                        made.push((MadeKind::ClassArchive, archive.map_err(CommandError::Runtime)?));
+                        let archive = archive.map_err(IoFailure::of("reading the time of the runner's jar"))?;
+                        made.push((MadeKind::ClassArchive, archive));
                     }
                 }
             }

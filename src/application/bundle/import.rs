@@ -2,10 +2,10 @@
 //!
 //! Everything is checked before anything but blobs is written. Blobs are named by their digests and in use by nobody
 //! before a record names them. So an import that ends early leaves nothing that a command would take for whole, and the
-//! next one goes on where it ended.
+//! next import resumes it.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +16,7 @@ use super::summary::Imported;
 use super::{Opened, Trust, directory_of, images, open_with};
 use crate::application::Context;
 use crate::application::disk::Needs;
+use crate::application::io_failure::IoFailure;
 use crate::application::store::refuse_other;
 use crate::application::workbench::{Workbench, blocking, present};
 use crate::artifact::made;
@@ -114,21 +115,22 @@ pub async fn import(request: &ImportRequest, context: &Context) -> Result<Import
             sources(&opened.layout, name, content, &data_dir, &store)?;
         }
         for (made, bytes) in &checked.made {
-            made::keep_raw(&store, directory_of(made.kind), &made.key, bytes).map_err(CommandError::Runtime)?;
+            let kept = made::keep_raw(&store, directory_of(made.kind), &made.key, bytes);
+            kept.map_err(IoFailure::of(format!("writing the description {}", made.key.hex())))?;
         }
         for layer in &checked.layers {
             keep_layer(&store, layer)?;
         }
-        set_runner(&description, &missing, &store).map_err(CommandError::Runtime)?;
+        set_runner(&description, &missing, &store).map_err(IoFailure::of("setting the time of the runner's jar"))?;
         let classes = TimeClasses::new(&data_dir);
         for (name, repository) in &checked.repositories {
             let Some(bytes) = &repository.time_classes else { continue };
-            for task in classes.adopt(name, bytes).map_err(CommandError::Runtime)? {
+            for task in classes.adopt(name, bytes).map_err(IoFailure::of("recording time classes"))? {
                 events.warning(format!("{task} keeps the time class that is recorded here, which is not the bundle's"));
             }
         }
         // Nobody looks for runs and results of tasks that are not there yet.
-        Ok((checked, runs.take(&data_dir).map_err(CommandError::Runtime)?))
+        Ok((checked, runs.take(&data_dir).map_err(IoFailure::of("moving runs into the data directory"))?))
     };
     let stage = context.events.stage("import bundle", None, 0);
     let (checked, taken) = context.until_interrupted(blocking(take)).await?;
@@ -221,14 +223,15 @@ fn writes(
     for (name, repository) in &checked.repositories {
         let path = workbench.lock_path(name);
         refuse_other(workbench.repository_lock(name)?.as_ref(), &repository.lock, &path, replace)?;
-        let (catalog, built) = (Catalog::open(&workbench.data_dir)?, &repository.built);
+        // Read in any case: a damaged record, or one of a newer program, is not replaced.
+        let (known, built) = (Catalog::open(&workbench.data_dir)?.get(name)?, &repository.built);
         // Equal locks make equal images, or somebody has changed one.
         let differs = |present: &BuiltImage| {
             present.locks == built.locks
                 && present.recipe_version == built.recipe_version
                 && present.image != built.image
         };
-        if !replace && catalog.get(name)?.as_ref().is_some_and(differs) {
+        if !replace && known.as_ref().is_some_and(differs) {
             return Err(BundleError::OtherImage { name: layout.name().to_owned(), repository: name.clone() }.into());
         }
         let path = directory.join(format!("{}.json", name.file_stem()));
@@ -327,12 +330,15 @@ fn finish(checked: &Checked, files: Vec<(PathBuf, TaskFile)>, workbench: &Workbe
                 workbench.context.events.warning(format!("`{}` stays, and differs from the bundle's", path.display()));
             }
             Ok(_) => {}
-            Err(_) => write_atomically(&path, repository.manifest.as_bytes()).map_err(ManifestError::Io)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                write_atomically(&path, repository.manifest.as_bytes()).map_err(ManifestError::Io)?;
+            }
+            Err(error) => return Err(ManifestError::Io(error).into()),
         }
         let present = workbench.repository_lock(name)?;
         workbench.replace_lock(present.as_ref(), &repository.lock, &workbench.lock_path(name))?;
         let mut built = repository.built.clone();
-        match catalog.get(name).ok().flatten() {
+        match catalog.get(name)? {
             Some(present) if present.image == built.image && present.locks == built.locks => {}
             present => {
                 // A bundle for scorers has none for agents.

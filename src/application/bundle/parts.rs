@@ -1,12 +1,14 @@
 //! The parts of a new bundle: records, blobs of the store, and files.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err as fs;
 
 use super::directory_of;
+use crate::application::io_failure::IoFailure;
 use crate::artifact::made;
 use crate::artifact::store::Store;
 use crate::bundle::description::{Described, ImageReference, Runner};
@@ -102,9 +104,10 @@ impl Parts {
         if self.made.iter().any(|made| (made.kind, made.key) == (kind, key)) {
             return Ok(());
         }
-        let bytes = made::read_raw(&self.store, directory_of(kind), &key).map_err(CommandError::Runtime)?;
+        let reading = || IoFailure::of(format!("reading the description {}", key.hex()));
+        let bytes = made::read_raw(&self.store, directory_of(kind), &key).map_err(reading())?;
         let Some(bytes) = bytes else { return Ok(()) };
-        let blobs = made::blobs_of(&bytes).map_err(|error| CommandError::Runtime(error.into()))?;
+        let blobs = made::blobs_of(&bytes).map_err(io::Error::from).map_err(reading())?;
         if blobs.iter().any(|digest| !self.store.contains(digest)) {
             return Ok(());
         }
@@ -119,7 +122,8 @@ impl Parts {
     /// Notes the modification time of the runner's jar, which class archives contain.
     pub(super) fn runner(&mut self, jars: &ToolJars) -> Result<(), CommandError> {
         let name = jars.runner.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let modified = fs::metadata(&jars.runner).and_then(|found| found.modified()).map_err(CommandError::Runtime)?;
+        let modified = fs::metadata(&jars.runner).and_then(|found| found.modified());
+        let modified = modified.map_err(IoFailure::of("reading the time of the runner's jar"))?;
         let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         if let Ok(jar) = Digest::from_hex(name) {
             self.runner = Some(Runner { jar, modified: since });
@@ -134,8 +138,7 @@ impl Parts {
         images: &[ImageReference],
         base: Option<&Layout>,
     ) -> Result<(NewBundle, usize), CommandError> {
-        let rendered = description.render(images).map_err(|error| CommandError::Runtime(error.into()))?;
-        let [description, manifest, index] = rendered;
+        let [description, manifest, index] = description.render(images).map_err(CommandError::defect)?;
         // What leads to everything else is in every bundle.
         let texts = self.records.into_values().chain([description, manifest]);
         let mut blobs: BTreeMap<Digest, (u64, Content)> =

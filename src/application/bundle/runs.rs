@@ -10,6 +10,7 @@ use fs_err as fs;
 
 use super::Opened;
 use super::parts::NewFile;
+use crate::application::io_failure::IoFailure;
 use crate::bundle::description::ScorerDescription;
 use crate::bundle::runs::{Expected, PackedRun, RESULTS, RUN, RunArchive, UnpackError, unpack};
 use crate::bundle::{BundleError, Layout};
@@ -70,22 +71,23 @@ impl PackedRuns {
         }
         check(path, &description, tasks)?.map_err(refused)?;
         let file = spool.join(format!("run-{}", self.runs.len()));
-        let mut archive = RunArchive::new(HashingWriter::new(BufWriter::new(runtime(fs::File::create(&file))?)))
-            .map_err(CommandError::Runtime)?;
+        let packing = || IoFailure::of(format!("packing run `{}`", shortened(&run_id)));
+        let out = BufWriter::new(fs::File::create(&file).map_err(packing())?);
+        let mut archive = RunArchive::new(HashingWriter::new(out)).map_err(packing())?;
         for key in ResultCache::listed_keys(path)? {
-            if let Some(sealed) = runtime(results.sealed(key))? {
+            if let Some(sealed) = results.sealed(key).map_err(packing())? {
                 let name = Path::new(RESULTS).join(format!("{}.json", key.hex()));
-                runtime(archive.add(&name, sealed.len() as u64, sealed.as_slice()))?;
+                archive.add(&name, sealed.len() as u64, sealed.as_slice()).map_err(packing())?;
                 self.results += 1;
             }
         }
-        for name in runtime(all_files(path))? {
+        for name in all_files(path).map_err(packing())? {
             if let Some((content, size)) = open_file(path, &name)? {
-                runtime(archive.add(&Path::new(RUN).join(name), size, content))?;
+                archive.add(&Path::new(RUN).join(name), size, content).map_err(packing())?;
             }
         }
-        let (buffer, archive, size) = runtime(archive.finish())?.finish();
-        runtime(buffer.into_inner().map_err(std::io::IntoInnerError::into_error))?;
+        let (buffer, archive, size) = archive.finish().map_err(packing())?.finish();
+        buffer.into_inner().map_err(std::io::IntoInnerError::into_error).map_err(packing())?;
         self.files.insert(archive, NewFile { size, path: file });
         self.runs.push(PackedRun { run_id, archive, size });
         Ok(())
@@ -135,7 +137,7 @@ impl UnpackedRuns {
         }
     }
 
-    /// Returns how many runs of a bundle, whose ids were checked, the data directory lacks.
+    /// Returns the number of a bundle's runs that the data directory lacks. The runs' ids must have been checked.
     pub(super) fn lacking(description: &ScorerDescription, data_dir: &DataDir) -> usize {
         description.runs.iter().filter(|run| !data_dir.join("runs").join(&run.run_id).exists()).count()
     }
@@ -160,12 +162,13 @@ impl UnpackedRuns {
                 return Err(BundleError::Lacking { name, count: 1, first: packed.archive }.into());
             }
             layout.check_blob(&packed.archive, packed.size)?;
-            let spool = Spool::create(&data_dir.temporary()).map_err(CommandError::Runtime)?;
+            let unpacking = || IoFailure::of(format!("unpacking run `{run}`"));
+            let spool = Spool::create(&data_dir.temporary()).map_err(unpacking())?;
             let malformed = |reason: String| layout.malformed(format!("run `{run}`: {reason}"));
             let archive = layout.open_blob(&packed.archive, packed.size)?;
             unpack(archive, Some(spool.path()), &EXPECTED).map_err(|error| match error {
                 UnpackError::Refused(reason) => malformed(reason).into(),
-                UnpackError::Writing(error) => CommandError::Runtime(error),
+                UnpackError::Writing(error) => unpacking()(error),
             })?;
             let here = spool.path().join(RUN);
             let inside = |error: RunDirectoryError| match error {
@@ -186,7 +189,7 @@ impl UnpackedRuns {
         Ok(Self { runs: unpacked })
     }
 
-    /// Moves runs and kept results to where commands find them. Returns how many of each the data directory lacked.
+    /// Moves runs and kept results into the data directory. Returns the numbers of both that the data directory lacked.
     pub(super) fn take(self, data_dir: &DataDir) -> std::io::Result<(usize, usize)> {
         let (mut runs, mut kept) = (0, 0);
         let results = ResultCache::of(data_dir, true);
@@ -217,10 +220,6 @@ fn results_below(directory: &Path) -> std::io::Result<Vec<(Digest, PathBuf)>> {
         }
     }
     Ok(found)
-}
-
-fn runtime<T>(result: std::io::Result<T>) -> Result<T, CommandError> {
-    result.map_err(CommandError::Runtime)
 }
 
 fn shortened(name: &str) -> String {

@@ -86,7 +86,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Returns what an import takes that lacks these blobs.
+    /// Returns the summary of an import into a store that lacks the blobs in `missing`.
     pub(super) fn of(opened: &Opened, missing: &BTreeMap<Digest, u64>) -> Self {
         let tasks = opened.description.tasks();
         Self {

@@ -52,7 +52,7 @@ pub(super) async fn for_agents(
             false => Some(agent_images::compose(workbench, &manifest).await?),
         };
         images.extend(parts.image(&built)?);
-        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store)?;
+        bill.add(&built, workbench.lock_for(&manifest)?, &workbench.store, &context.events)?;
         let of_tasks: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
         let hunt = hunt(all.iter().filter(|task| task.repository == repository), workbench).await?;
         let hunt = Arc::new(hunt);

@@ -11,6 +11,7 @@ use fs_err as fs;
 use serde::Serialize;
 
 use super::places;
+use crate::application::io_failure::IoFailure;
 use crate::application::workbench::Workbench;
 use crate::artifact::made::{Described, PrunePolicy, prune};
 use crate::artifact::store::Store;
@@ -59,11 +60,12 @@ pub(in crate::application) fn give_up(
 ) -> Result<GivenUp, CommandError> {
     let unnamed = if wanted > 0 { collect(store, policy.always, true)?.bytes } else { 0 };
     let lacking = wanted.saturating_sub(unnamed);
-    let (prepared, bytes) = prune_until::<Prepared>(store, policy, lacking, dry_run).map_err(CommandError::Runtime)?;
+    let pruned = prune_until::<Prepared>(store, policy, lacking, dry_run);
+    let (prepared, bytes) = pruned.map_err(IoFailure::of("pruning prepared revisions"))?;
     let lacking = lacking.saturating_sub(bytes);
     let of_archives = PrunePolicy { most_bytes: u64::MAX, ..*policy };
-    let (class_archives, more) =
-        prune_until::<ClassArchive>(store, &of_archives, lacking, dry_run).map_err(CommandError::Runtime)?;
+    let pruned = prune_until::<ClassArchive>(store, &of_archives, lacking, dry_run);
+    let (class_archives, more) = pruned.map_err(IoFailure::of("pruning class archives"))?;
     let garbage = collect(store, policy.always, dry_run)?;
     // A dry run leaves descriptions, so the blobs that they name are no garbage yet.
     let pruned = if dry_run { bytes.saturating_add(more) } else { 0 };
@@ -71,8 +73,8 @@ pub(in crate::application) fn give_up(
     Ok(GivenUp { garbage, prepared, class_archives, bytes })
 }
 
-/// Prunes a kind by a policy, and the least recently used things beyond that until `lacking` bytes are free. Returns
-/// number and bytes.
+/// Prunes a kind of products by a policy, and then the least recently used ones until `lacking` bytes are free. Returns
+/// the number of removed products and their bytes.
 fn prune_until<T: Described>(
     store: &Store,
     policy: &PrunePolicy,
@@ -106,8 +108,8 @@ pub(in crate::application) fn give_up_layers(
     let mut candidates = Vec::new();
     for (layer, bytes) in all.into_iter().filter(|(layer, _)| again.contains(layer)) {
         // Naming a finished tree changes its time of change.
-        let unpacked_at = fs::metadata(unpacked.join(layer.hex())).map_err(CommandError::Runtime)?.ctime();
-        candidates.push((in_images.contains(&layer), unpacked_at, layer, bytes));
+        let unpacked = fs::metadata(unpacked.join(layer.hex())).map_err(IoFailure::of("looking for old layers"))?;
+        candidates.push((in_images.contains(&layer), unpacked.ctime(), layer, bytes));
     }
     candidates.sort_unstable();
     let mut freed = 0u64;
@@ -147,7 +149,7 @@ impl DiskUse {
             parts.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
             Ok(Self { used, limit, parts })
         };
-        measure().map_err(CommandError::Runtime)
+        measure().map_err(IoFailure::of("measuring the data directory"))
     }
 
     /// Measures again after something was removed. A dry run only takes the bytes of what would be removed off.

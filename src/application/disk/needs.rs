@@ -1,12 +1,14 @@
 //! What a command is about to write.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::budget::{UNUSED, give_up};
 use super::{Room, places};
 use crate::application::agent_images;
+use crate::application::io_failure::IoFailure;
 use crate::application::revisions::prepared_key;
 use crate::application::selection::by_repository;
 use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
@@ -214,7 +216,7 @@ impl<'a> Needs<'a> {
         let environment = Environment { surefire, ..environment(manifest, &built.image) };
         let keys = match self.keys(manifest, cells, environment).await {
             Err(error) if error.exit_status() == ExitStatus::Interrupted => return Err(error),
-            keys => untold(keys),
+            keys => untold(keys).flatten(),
         };
         // Without local sources or our own jars, nothing of the repository is prepared.
         let (there, missing) = match keys {
@@ -241,16 +243,15 @@ impl<'a> Needs<'a> {
         Some(blobs.iter().filter_map(|blob| self.workbench.store.size(blob).ok()).collect())
     }
 
-    /// Returns the keys of the cells' prepared revisions.
+    /// Returns the keys of the cells' prepared revisions; `None` without our own jars.
     async fn keys(
         &self,
         manifest: &RepositoryManifest,
         cells: Vec<(Task, Cell)>,
         environment: Environment,
-    ) -> Result<BTreeSet<Digest>, CommandError> {
+    ) -> Result<Option<BTreeSet<Digest>>, CommandError> {
         let workbench = self.workbench;
-        let none = || CommandError::Runtime(std::io::ErrorKind::NotFound.into());
-        let (_, jars) = workbench.remembered_jars(&workbench.toolchain()?)?.ok_or_else(none)?;
+        let Some((_, jars)) = workbench.remembered_jars(&workbench.toolchain()?)? else { return Ok(None) };
         let tasks: Vec<&Task> = cells.iter().map(|(task, _)| task).collect();
         let revisions: Vec<Revision> = cells.iter().map(|(task, cell)| task.revision(cell.code()).clone()).collect();
         let sources = Sources { offline: true, events: EventSink::none(), ..workbench.context.sources()? };
@@ -265,7 +266,7 @@ impl<'a> Needs<'a> {
                 prepared_key((task, *cell), &trees, &environment, (&jars, &limits)).transpose()
             };
             let keys: Result<_, String> = cells.iter().filter_map(key).collect();
-            keys.map_err(|reason| CommandError::Runtime(std::io::Error::other(reason)))
+            keys.map(Some).map_err(io::Error::other).map_err(IoFailure::of("reading the sources of tasks"))
         };
         workbench.context.until_interrupted(blocking(find)).await
     }
@@ -321,11 +322,12 @@ impl<'a> Needs<'a> {
         if total >= if dry_run { TOLD_IN_DRY_RUNS } else { TOLD_BYTES } {
             context.events.message(format!("{} {}", if dry_run { "would need" } else { "needs" }, self.words()));
         }
-        let (root, places) = (workbench.data_dir.root().to_owned(), places(workbench).map_err(CommandError::Runtime)?);
+        let measuring = || IoFailure::of("measuring the data directory");
+        let (root, places) = (workbench.data_dir.root().to_owned(), places(workbench).map_err(measuring())?);
         let (store, limit, used, events) =
             (workbench.store.clone(), context.options.max_disk, self.used, context.events.clone());
         let make_room = move || {
-            let measure = || Room::measure(root.clone(), &places, limit).map_err(CommandError::Runtime);
+            let measure = || Room::measure(root.clone(), &places, limit).map_err(measuring());
             let Some((lacking, error)) = measure()?.lacking(needed) else { return Ok(()) };
             // A node's copy of a shared store has a rule of its own, which found room for layers.
             if store.root().join(UPSTREAM).exists() {
@@ -360,7 +362,7 @@ impl<'a> Needs<'a> {
 /// Marks prepared revisions as used, so that those which the command needs do not go to make room for it.
 fn keep_used(store: &Store, used: &BTreeSet<Digest>) -> Result<(), CommandError> {
     let mark = |key: &Digest| made::mark_used::<Prepared>(store, *key);
-    used.iter().try_for_each(mark).map_err(CommandError::Runtime)
+    used.iter().try_for_each(mark).map_err(IoFailure::of("marking prepared revisions as used"))
 }
 
 /// Returns the bytes of those layers that are not unpacked in a store.
@@ -374,7 +376,7 @@ fn sum(sizes: impl IntoIterator<Item = u64>) -> u64 {
     sizes.into_iter().fold(0, u64::saturating_add)
 }
 
-/// Returns what was found. What can't be told is left to the command, which reports the error.
+/// Returns the value, or `None` for an error. Logs the error only, because the command itself meets and reports it.
 fn untold<T>(found: Result<T, CommandError>) -> Option<T> {
     found.inspect_err(|error| tracing::debug!("a need of disk is not known: {error}")).ok()
 }

@@ -1,21 +1,19 @@
 //! The logs and commands of a scoring run's executions. A kept result has those of the run that executed it, as long as
 //! that run is there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::data_dir::DataDir;
-use crate::digest::Digest;
 use crate::engine::spec::Command;
 use crate::error::CommandError;
 use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::explain::commands;
-use crate::execution::run::list::{find, for_each_record, list};
 use crate::execution::scoring::log_directory;
-use crate::execution::scoring::record::{ExecutionRecord, ScoreRecord};
-use crate::report::score::{COMMAND, ScoredModel};
+use crate::execution::scoring::record::ExecutionRecord;
+use crate::report::score::{ScoredModel, executions_of, kept_keys};
 use crate::task::{MethodId, Side, TaskId};
 
 /// The logs and commands of one execution.
@@ -46,8 +44,8 @@ struct Origin {
 /// # Errors
 /// [`RunDirectoryError`] for logs that this program did not write.
 pub(super) fn launches(models: &[ScoredModel], data_dir: &DataDir) -> Result<Vec<Launches>, CommandError> {
-    let cached = models.iter().flat_map(records).filter(|record| record.cached);
-    let origins = origins(&cached.filter_map(|record| record.key).collect(), data_dir)?;
+    let origin = |run_id: &str, run: &Path, record| Origin { run_id: run_id.to_owned(), run: run.to_owned(), record };
+    let origins = executions_of(&kept_keys(models), data_dir, origin)?;
     let of_model = |model: &ScoredModel| -> Result<Launches, CommandError> {
         let mut launches = Launches::new();
         for record in records(model) {
@@ -67,31 +65,6 @@ pub(super) fn launches(models: &[ScoredModel], data_dir: &DataDir) -> Result<Vec
 fn records(model: &ScoredModel) -> impl Iterator<Item = &ExecutionRecord> {
     let methods = model.tasks.iter().flat_map(|task| &task.methods);
     methods.flat_map(|method| method.new.iter().chain(&method.old))
-}
-
-/// Finds the executions of these keys in all runs of `score`. Runs that can't be read are passed over.
-fn origins(keys: &BTreeSet<Digest>, data_dir: &DataDir) -> Result<BTreeMap<Digest, Origin>, RunDirectoryError> {
-    let mut origins = BTreeMap::new();
-    if keys.is_empty() {
-        return Ok(origins);
-    }
-    for entry in list(data_dir)? {
-        if entry.description.is_none_or(|description| description.command != COMMAND) {
-            continue;
-        }
-        let run = find(data_dir, &entry.run_id)?;
-        let read = for_each_record(&run, |record| {
-            if let ScoreRecord::Execution(record) = record
-                && let Some(key) = record.key.filter(|key| !record.cached && keys.contains(key))
-            {
-                origins.insert(key, Origin { run_id: entry.run_id.clone(), run: run.clone(), record });
-            }
-        });
-        if let Err(error) = read {
-            tracing::debug!(run = entry.run_id, %error, "its logs are not looked for");
-        }
-    }
-    Ok(origins)
 }
 
 /// Returns a record's logs and commands. The record only tells that logs exist; their place follows from its other fields.

@@ -382,8 +382,8 @@ impl<'a> Watch<'a> {
         Ok(lost)
     }
 
-    /// Returns how Slurm ended the last job of a shard, if that is known: from the queue, or with `ask` from the accounts. Where
-    /// these fail, that is a warning: the shard's files say enough to go on.
+    /// Returns the end of a shard's last job, if it is known: from the queue, or with `ask` from the accounts. If the accounts
+    /// can't be asked, warns only, because the shard's files say enough.
     async fn end_of(&mut self, shard: u32, listed: &[Listed], ask: bool) -> Option<Ended> {
         let attempt = self.sharded.attempts.iter().rfind(|attempt| attempt.shards.contains(&shard))?;
         let of_attempt = |one: &&Listed| one.shard == shard && one.name == attempt.name;

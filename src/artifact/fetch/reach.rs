@@ -44,7 +44,7 @@ impl Reach {
         waits.then_some(turn)
     }
 
-    /// Returns why the origin is not asked any more; `None` if it is.
+    /// Returns the reason for asking the origin no more; `None` if it is still asked.
     fn silence(&self, origin: &OriginName) -> Option<String> {
         self.known().get(origin)?.silent.clone()
     }

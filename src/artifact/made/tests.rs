@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::event::Event;
 
-/// A thing of some blobs.
+/// A product of some blobs.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Thing(Vec<Digest>);
 
@@ -31,17 +31,17 @@ impl Place {
         Self { _directory: directory, data_dir, store }
     }
 
-    /// Returns the things as a process sees them that begins now.
+    /// Returns the products as a process sees them that begins now.
     fn things(&self) -> Made<Thing> {
         Made::new(&self.data_dir, &self.store, &EventSink::none())
     }
 
-    /// Gets a thing of one blob as a process does that begins now, and tells whether it was made.
+    /// Gets a product of one blob as a process does that begins now, and tells whether it was made.
     async fn made(&self, key: Digest, blob: &[u8]) -> bool {
         get(&self.things(), key, || Fresh::Kept(Thing(vec![self.store.put(blob).unwrap()]))).await
     }
 
-    /// Describes a thing of blobs of so many bytes, last used so long ago.
+    /// Describes a product of blobs of so many bytes, last used so long ago.
     fn describe(&self, name: &str, bytes: &[usize], age: Duration) -> PathBuf {
         let blobs = bytes.iter().map(|bytes| self.store.put(&vec![b'x'; *bytes]).unwrap());
         let value = Thing(blobs.collect());

@@ -164,7 +164,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Returns how many bytes of the blob are there.
+    /// Returns the number of bytes that are there of the blob.
     pub(super) fn length(&self) -> u64 {
         self.length
     }

@@ -74,7 +74,7 @@ impl Pace {
         now.saturating_duration_since(self.started)
     }
 
-    /// Returns how long the rest takes; `None` while too little is known, or nothing is left.
+    /// Returns the expected duration of the rest; `None` while too little is known, or nothing is left.
     pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         let left = self.total?.checked_sub(self.done).filter(|left| *left > 0)?;
         if self.took.len() < FEWEST {

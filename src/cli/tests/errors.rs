@@ -2,6 +2,7 @@
 
 mod bundles;
 mod clusters;
+mod engines;
 mod locks;
 mod submissions;
 
@@ -11,11 +12,13 @@ use std::path::PathBuf;
 
 use self::bundles::of_bundles;
 use self::clusters::of_clusters;
+use self::engines::engines;
 use self::locks::{of_locks, of_resolution};
 use self::submissions::of_submissions_and_reports;
 use crate::agent::AgentError;
 use crate::agent::harbor::trials::TrialError;
 use crate::application::disk::DiskError;
+use crate::application::io_failure::IoFailure;
 use crate::application::scratch::ScratchError;
 use crate::application::shell::ShellError;
 use crate::artifact::fetch::{FetchError, FetchManyError};
@@ -25,9 +28,6 @@ use crate::audit::AuditError;
 use crate::data_dir::DataDirError;
 use crate::digest::Digest;
 use crate::doctor::MissingOrigin;
-use crate::engine::EngineError;
-use crate::engine::frame::FrameError;
-use crate::engine::native::Stage;
 use crate::error::{CommandError, ExitStatus};
 use crate::execution::container::images::LoadError;
 use crate::execution::container::jars::JarError;
@@ -35,6 +35,7 @@ use crate::execution::proof::ProofError;
 use crate::execution::run::directory::RunDirectoryError;
 use crate::execution::run::merge::MergeError;
 use crate::execution::run::stage::RunError;
+use crate::garbage::GarbageError;
 use crate::image::{ImageError, TreePath};
 use crate::lock::{LayerKind, LockFileError, MismatchError};
 use crate::manifest::ManifestError;
@@ -59,8 +60,14 @@ fn disk() -> io::Error {
     io::Error::other("disk full")
 }
 
+/// Returns the error of a program that is not there.
 fn absent() -> io::Error {
-    io::ErrorKind::NotFound.into()
+    io::Error::from_raw_os_error(libc::ENOENT)
+}
+
+/// Returns the error of a file that is not there.
+fn unopened() -> io::Error {
+    fs_err::File::open("no/such/file").unwrap_err()
 }
 
 fn digest() -> Digest {
@@ -161,47 +168,6 @@ fn fetches_of_many() -> Vec<FetchManyError> {
     fetches().into_iter().map(|first| FetchManyError { total: 3, first: Box::new(first), others: vec![] }).collect()
 }
 
-fn engines() -> Vec<EngineError> {
-    let purpose = || text("a test");
-    let started = |message: &str| EngineError::StartFailed { purpose: purpose(), message: text(message) };
-    let step = |stage, errno| EngineError::NativeStep { purpose: purpose(), stage, errno, message: text("it failed") };
-    vec![
-        EngineError::Unreachable { tried: vec![text("unix:///one: none"), text("unix:///two: none")] },
-        EngineError::Address { address: text("tcp://host") },
-        EngineError::Unfit { address: text("unix:///one"), reason: text("too old") },
-        EngineError::Daemon {
-            operation: "list containers",
-            source: Box::new(bollard::errors::Error::RequestTimeoutError),
-        },
-        EngineError::ImageMissing { image: digest() },
-        EngineError::ImageNotLoaded { image: digest(), answer: text("ok") },
-        EngineError::ImageDamaged { image: digest(), file: path() },
-        EngineError::LayerDamaged { layer: digest(), file: path() },
-        EngineError::Blob(StoreError::Corrupted { expected: digest(), found: digest(), path: path() }),
-        EngineError::Mount { path: path(), source: disk() },
-        EngineError::MountClosed { path: path(), mode: 0o600 },
-        EngineError::MountElsewhere { path: path(), message: text("no such file") },
-        EngineError::InitFile { reason: text("it is gone") },
-        EngineError::CreateRefused { purpose: purpose(), message: text("no") },
-        started("no"),
-        started("unable to setup user: Invalid argument"),
-        started("cgroups in hybrid mode not supported"),
-        EngineError::Isolation { engine: text("native"), missing: vec![text("memory"), text("processes")] },
-        step(Stage::Namespaces, libc::ENOSPC),
-        step(Stage::Request, 0),
-        EngineError::Layers { doing: text("unpacking"), source: disk() },
-        EngineError::AttachLost { purpose: purpose(), reason: text("it ended") },
-        EngineError::Vanished { purpose: purpose() },
-        EngineError::ShortOfMemory { purpose: purpose() },
-        EngineError::Frames { purpose: purpose(), source: FrameError::Magic },
-        EngineError::TooMuch { purpose: purpose(), what: text("output") },
-        EngineError::ProgramTooLong { purpose: purpose(), length: 9 },
-        EngineError::Archive { path: "/data/tmp/tree.tar".into(), source: disk() },
-        EngineError::Spool(disk()),
-        EngineError::Program(json()),
-    ]
-}
-
 fn workspaces() -> Vec<WorkspaceError> {
     let (repository, revision, file) = (repository(), revision(), text("pom.xml"));
     let mut errors = vec![
@@ -284,7 +250,10 @@ fn of_commands() -> Vec<CommandError> {
         CommandError::InfrastructureLeft { summary: text("1 task could not be judged") },
         worst(StoreError::Io { path: path(), source: disk() }.into()),
         worst(CommandError::Runtime(disk())),
-        CommandError::Usage { message: text("it makes no sense"), hint: text("leave it out") },
+        CommandError::Usage {
+            message: text("there is no place for data: neither XDG_DATA_HOME nor HOME is set"),
+            hint: text("name a directory with `--data-dir`"),
+        },
         CommandError::StoreCorrupted { blobs: 2, layers: 0 },
         CommandError::StoreCorrupted { blobs: 0, layers: 1 },
         MismatchError::OtherLock { path: path() }.into(),
@@ -292,6 +261,7 @@ fn of_commands() -> Vec<CommandError> {
         MismatchError::OtherRepository { path: path(), found: repository(), wanted: text("owner/other") }.into(),
         CommandError::Output(disk()),
         CommandError::Runtime(disk()),
+        CommandError::defect(json()),
         CommandError::Interrupted,
     ]
 }
@@ -402,6 +372,16 @@ fn others() -> Vec<CommandError> {
         ShellError::Save { path: path(), source: disk() },
         ShellError::ScriptTooLarge,
     ]));
+    errors.extend(all([
+        GarbageError::Io(unopened()),
+        GarbageError::Io(disk()),
+        GarbageError::Record { path: path(), reason: text("no JSON") },
+    ]));
+    errors.extend(within(stores(), GarbageError::Store));
+    let malformed = io::Error::new(io::ErrorKind::InvalidData, "no JSON");
+    let (full, gone) = (io::ErrorKind::StorageFull.into(), io::Error::from_raw_os_error(libc::ESTALE));
+    let failed = |source| IoFailure { doing: text("recording time classes"), source };
+    errors.extend(all([disk(), unopened(), malformed, full, gone].map(failed)));
     errors.extend(all([ScratchError::Inside { path: path(), data_dir: path() }]));
     errors.extend(all([
         DiskError::Full { data_dir: path(), needed: 3 << 30, free: 1 << 30 },
@@ -410,7 +390,7 @@ fn others() -> Vec<CommandError> {
     errors.extend(all([
         AuditError::Nothing(text("task-1")),
         AuditError::Search(text("too many patterns")),
-        AuditError::Io(absent()),
+        AuditError::Io(unopened()),
         AuditError::Io(disk()),
     ]));
     let [cause, advice] = ["no route", "try again"].map(text);
@@ -455,7 +435,7 @@ const CODES: [(ExitStatus, &str); 8] = [
 fn without_hint(error: &CommandError) -> &'static str {
     match error {
         CommandError::CheckFailed { .. } => "the lines before the error say which",
-        CommandError::Repositories { .. } => "the table before the error says what to do for each of them",
+        CommandError::Repositories { .. } => "the rows below the error say what to do for each repository",
         CommandError::Interrupted => "rerun the same command to resume",
         error => panic!("nothing says what to do: {error}"),
     }

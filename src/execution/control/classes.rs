@@ -12,7 +12,7 @@ use crate::execution::build::compiler::Files;
 use crate::execution::build::merged::OpenTree;
 use crate::execution::container::places::within;
 use crate::execution::launch::coverage::{SourceFile, class_directories};
-use crate::execution::rebuilding::{FocalClasses, focal_classes, rebuilt_all};
+use crate::execution::rebuilding::{FocalClasses, focal_classes, rebuilt_all, rebuilt_with};
 use crate::submission::mentions::{Finding, findings, unreadable};
 use crate::task::MethodId;
 use crate::workspace::class_file::MOST_CLASS_BYTES;
@@ -70,8 +70,13 @@ impl ControlClasses {
                     let throwing = throwing(&own, extents, &message);
                     let sources: BTreeSet<SourceFile> = sources.iter().cloned().collect();
                     let all = focal_classes(tree, class_path, &sources).map_err(std::io::Error::from)?;
-                    let rebuilt = rebuilt_all(&own, all.as_ref().unwrap_or(&own), &mut random);
-                    (throwing, rebuilt, old_bodies(&own, extents, &message, old)?)
+                    let all = all.as_ref().unwrap_or(&own);
+                    let rebuilt = rebuilt_all(&own, all, &mut random);
+                    // A test that lists the bytes of changed classes must find those of no control among them.
+                    let mut in_other_bytes =
+                        |changed: Result<Files, String>| changed.map(|changed| rebuilt_with(all, changed, &mut random));
+                    let old_bodies = in_other_bytes(old_bodies(&own, extents, &message, old)?);
+                    (in_other_bytes(throwing), rebuilt, old_bodies)
                 }
                 Err(reason) => (Err(reason.clone()), Err(reason.clone()), Err(reason)),
             };
@@ -194,8 +199,39 @@ mod tests {
 
     use super::*;
     use crate::execution::build::compiled_tree::CompiledTree;
+    use crate::execution::container::places::PROJECT;
     use crate::execution::direct::write_files;
     use crate::execution::fault::NoAnswer;
+    use crate::execution::scripted;
+
+    /// A list of the bytes of new code's classes, which are in every launch under these controls, names none of them.
+    #[tokio::test]
+    async fn classes_without_a_focal_method_have_other_bytes_under_every_control() {
+        let directory = tempfile::tempdir().unwrap();
+        let beside = ("main/shop/PriceTest$Inner.class", include_bytes!("hollow/PriceTest$Inner.class").as_slice());
+        let tree = scripted::open_tree(directory.path(), [(PATH, CLASS), beside].into_iter()).await;
+        let class_path = [format!("{PROJECT}/test"), format!("{PROJECT}/main")];
+        let source = SourceFile { package: "shop".to_owned(), name: "PriceTest.java".to_owned() };
+        let (package, file) = (source.package.clone(), source.name.clone());
+        let extents = [FocalExtent { package, file, first_line: 10, last_line: 13 }];
+        let archive = directory.path().join("old.tar");
+        write_files(&archive, [(PATH, CLASS), beside].into_iter()).unwrap();
+        let old = OldCode { tree: Ok(Arc::new(CompiledTree::open(&archive).unwrap())) };
+        let method = "ATest#x".parse().unwrap();
+        let made = |seed| {
+            let (test, focal) = (("shop.ATest", &method), (&extents[..], std::slice::from_ref(&source)));
+            ControlClasses::of(&tree, &class_path, test, focal, &old, seed).unwrap()
+        };
+        let [one, other] = [1, 2].map(made);
+        for control in [Control::Canary, Control::OldBodies, Control::Null] {
+            let of = |made: &ControlClasses| {
+                let files = made.files(control).unwrap();
+                files.into_iter().find(|(path, _)| path == beside.0).map(|(_, bytes)| bytes)
+            };
+            let [one, other] = [&one, &other].map(|made| of(made).unwrap_or_else(|| panic!("{control:?}")));
+            assert!(one != other && one != beside.1 && other != beside.1, "{control:?}");
+        }
+    }
 
     const PATH: &str = "main/shop/PriceTest.class";
     const CLASS: &[u8] = include_bytes!("../../submission/mentions/PriceTest.class");

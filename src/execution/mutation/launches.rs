@@ -64,6 +64,8 @@ pub struct MutantLaunches<'a> {
     pub methods: &'a [Passing],
     /// The logs of launches.
     pub logs: &'a CellLogs,
+    /// Decides the bytes of classes.
+    pub seed: u64,
 }
 
 impl MutantLaunches<'_> {
@@ -107,8 +109,9 @@ impl MutantLaunches<'_> {
 
     /// Returns the methods' outcomes on the tree with these files, in the order of the methods.
     async fn with(&self, name: &str, files: Files) -> Result<Vec<Outcome>, ExecutionError> {
-        // Whoever looks at bytes sees others in every launch, and can't tell a mutant from new code by them.
-        let seed = KnownOutcomes::tree(&files).first_bytes();
+        // Whoever looks at bytes sees others in every launch, and can't tell a mutant from new code by them. They follow from the
+        // submission, too: a list of the bytes that mutants had in one run holds for no other submission.
+        let seed = self.seed ^ KnownOutcomes::tree(&files).first_bytes();
         let (tree, class_path) = (self.tree.clone(), self.swapped.built.class_path.clone());
         let sources = self.sources.to_vec();
         let files = blocking(move || rebuilt_mutant(&tree, &class_path, &sources, files, seed)).await?;

@@ -122,11 +122,12 @@ impl Scoring<'_> {
             (todo.cover, todo.mutate, todo.control) = (job.cover.clone(), job.mutate.clone(), job.control.clone());
         }
         // The order of executions includes the order of methods.
-        shuffle(&mut todo.methods, self.seed ^ job.file.first_bytes());
+        shuffle(&mut todo.methods, self.seed_of(job));
         let extents = job.focal.extents(&job.task.test_methods);
         let old_revision = self.old_revision(job).await?;
         let (files, lines, extents) = (&files[..], &lines, &extents);
-        let controlled_by = ControlledBy { files, lines, extents, old: old_revision.as_ref().ok() };
+        let controlled_by =
+            ControlledBy { files, lines, extents, old: old_revision.as_ref().ok(), chosen_seed: self.chosen_seed };
         let mut unfit = None;
         let mut mutants_by_maven = false;
         let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
@@ -170,7 +171,7 @@ impl Scoring<'_> {
                 sources: &sources,
                 files,
                 old,
-                seed: self.seed ^ job.file.first_bytes(),
+                seed: self.seed_of(job),
             });
             let control = control.as_ref();
             let executed = match (path, &self.direct) {
@@ -364,7 +365,13 @@ impl Scoring<'_> {
         }
         let (mutants, cache) = (&shared.mutants, &self.cache);
         let (task_id, focal) = (job.task.id.clone(), job.focal.clone());
-        Ok(Some(MutationRequest { mutants, cache, task_id, focal, files, passing: passing.to_vec() }))
+        let (passing, seed) = (passing.to_vec(), self.seed_of(job));
+        Ok(Some(MutationRequest { mutants, cache, task_id, focal, files, passing, seed }))
+    }
+
+    /// Returns the seed of a submission's measurements.
+    fn seed_of(&self, job: &Job<'_>) -> u64 {
+        self.seed ^ job.file.first_bytes()
     }
 
     fn identity<'a>(

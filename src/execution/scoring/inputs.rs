@@ -20,7 +20,7 @@ pub struct ScoreInputs {
     pub run: RunInputs,
     /// Java development kits of the repositories.
     pub jdks: BTreeMap<RepositoryName, u32>,
-    /// Seed of the order of executions.
+    /// Seed of the order of executions, and of the bytes of controls and mutants.
     pub seed: u64,
     /// Whether coverage is measured.
     pub coverage: bool,

@@ -88,8 +88,10 @@ pub struct Scoring<'a> {
     pub repeats: u32,
     /// Cells at once.
     pub jobs: usize,
-    /// Seed of the order.
+    /// Decides the order of executions, and the bytes of controls and mutants.
     pub seed: u64,
+    /// The seed that the caller chose; `None` if it follows from the tasks and predictions.
+    pub chosen_seed: Option<u64>,
     /// Makes trees of submissions.
     pub trees: Arc<SubmissionTrees>,
     /// Makes trees of revisions.

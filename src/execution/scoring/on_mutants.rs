@@ -88,6 +88,8 @@ pub(super) struct MutationRequest<'a> {
     pub(super) files: Result<Vec<FileToMutate>, NoAnswer>,
     /// Methods to run on mutants without launching them on new code now.
     pub(super) passing: Vec<Passing>,
+    /// Decides the bytes of mutants' classes.
+    pub(super) seed: u64,
 }
 
 impl MutationRequest<'_> {
@@ -152,15 +154,19 @@ impl Mutated {
 
 /// Returns the key of a method's results on mutants in its own focal methods, given the key of its launch. The kept
 /// mutants follow from the task and the judge. `sources` are those of all focal methods, whose classes have other bytes.
+/// `chosen_seed` is the seed that the caller of the run chose. It is part of the key, so that no result of a run whose
+/// seed could be computed beforehand is used in its place. What Maven builds has the same bytes with every seed.
 pub(super) fn mutation_key(
     launch: Digest,
     by: JudgedBy,
     task_id: &TaskId,
     (lines, own): (&BTreeMap<String, Vec<usize>>, &[FocalLines]),
     sources: &[SourceFile],
+    chosen_seed: Option<u64>,
 ) -> Digest {
     let own: Vec<_> = own.iter().map(|own| (own.path.as_str(), own.first_line, own.last_line)).collect();
-    key("mutation", 8, &(MUTANT_SECONDS, launch, by, task_id, lines, own, sources))
+    let chosen_seed = chosen_seed.filter(|_| by == JudgedBy::Warm);
+    key("mutation", 9, &(MUTANT_SECONDS, launch, by, task_id, lines, own, sources, chosen_seed))
 }
 
 /// Methods and their results on mutants, or why there are none.
@@ -234,8 +240,19 @@ async fn met(
             MutantRunner::Direct { direct, swapped, class, logs } => {
                 let methods = passing;
                 let tree = &OpenTree::of(&swapped.built).await.map_err(std::io::Error::from)?;
-                let launches =
-                    MutantLaunches { direct, executor, environment, swapped, tree, sources, class, methods, logs };
+                let seed = request.seed;
+                let launches = MutantLaunches {
+                    direct,
+                    executor,
+                    environment,
+                    swapped,
+                    tree,
+                    sources,
+                    class,
+                    methods,
+                    logs,
+                    seed,
+                };
                 launched(launches, &on).await?
             }
             MutantRunner::Reference { cell, .. } => rebuilt(executor, cell, passing, &on).await?,
@@ -268,7 +285,8 @@ pub(super) async fn survives(
     let (sets, methods) = (sets(way, (executor, environment), request).await?, &request.passing);
     let sources = &request.focal.files();
     let tree = &OpenTree::of(&swapped.built).await.map_err(std::io::Error::from)?;
-    let launches = MutantLaunches { direct, executor, environment, swapped, tree, sources, class, methods, logs };
+    let seed = request.seed;
+    let launches = MutantLaunches { direct, executor, environment, swapped, tree, sources, class, methods, logs, seed };
     let (mut outcomes, mut before) = (Vec::new(), 0);
     for (mutants, source) in &sets {
         let (path, first) = (&mutants.set.path, before + 1);

@@ -135,7 +135,8 @@ impl Scoring<'_> {
     ) -> std::io::Result<()> {
         for passing in std::mem::take(mutate) {
             let launch = executor.key(identity, &passing.method, 1, identity.path);
-            let key = mutation_key(launch, by, &job.task.id, (lines, &passing.own), &job.focal.files());
+            let (own, sources) = (&passing.own, &job.focal.files());
+            let key = mutation_key(launch, by, &job.task.id, (lines, own), sources, self.chosen_seed);
             let known = self.cache.value::<Mutated>(key)?;
             match known.filter(|known| mutants.are_met(&job.task.id, &known.sets)) {
                 Some(known) => records.extend(mutation_records(job, &passing.method, Ok(known), true)),
@@ -160,8 +161,8 @@ impl Scoring<'_> {
                 && Kills::of(&known.outcomes()).is_some()
             {
                 let launch = executor.key(identity, &method, 1, identity.path);
-                let own = job.focal.mutated(&method);
-                let key = mutation_key(launch, known.by, &job.task.id, (lines, &own), &job.focal.files());
+                let (own, sources) = (&job.focal.mutated(&method), &job.focal.files());
+                let key = mutation_key(launch, known.by, &job.task.id, (lines, own), sources, self.chosen_seed);
                 self.cache.put_value(&job.task.id, key, known)?;
             }
             records.extend(mutation_records(job, &method, result, false));
@@ -242,6 +243,8 @@ pub(super) struct ControlledBy<'a> {
     pub(super) extents: &'a Extents,
     /// The revision of old code whose bodies these get; `None` without any.
     pub(super) old: Option<&'a RevisionInput>,
+    /// The seed that the caller of the run chose.
+    pub(super) chosen_seed: Option<u64>,
 }
 
 impl ControlledBy<'_> {
@@ -249,7 +252,7 @@ impl ControlledBy<'_> {
     fn key(&self, launch: Digest, job: &Job<'_>, method: &MethodId) -> Digest {
         let measured = (self.files, job.focal.own(method), self.lines, job.focal.mutated(method));
         let extents = self.extents.get(method).map_or(&[][..], Vec::as_slice);
-        control_key(launch, (extents, &job.focal.files()), self.old, &measured)
+        control_key(launch, (extents, &job.focal.files()), self.old, &measured, self.chosen_seed)
     }
 }
 

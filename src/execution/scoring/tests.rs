@@ -128,6 +128,7 @@ impl Place {
             repeats: given.repeats,
             jobs: 1,
             seed: given.seed,
+            chosen_seed: None,
             trees: Arc::new(SubmissionTrees {
                 paths: paths.clone(),
                 temporary: temporary.clone(),

@@ -1,5 +1,6 @@
 //! Turns a submission into the tree that is executed: post-image, target methods, code revision.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,11 +83,25 @@ impl SubmissionTrees {
             let old = repository.tree(&task.rev1)?;
             let paths = new.entries().keys().chain(old.entries().keys());
             let paths = paths.filter_map(|path| std::str::from_utf8(path).ok());
+            // A source that can't be read may be the very one whose type the file declares again.
+            let unreadable = OnceCell::new();
             let package_at = |path: &str| {
-                let source = [&new, &old].into_iter().find_map(|tree| tree.read(path).ok().flatten())?;
-                Some(package_of(&source))
+                let source = new.read(path).and_then(|source| match source {
+                    None => old.read(path),
+                    source => Ok(source),
+                });
+                match source {
+                    Ok(source) => Some(package_of(&source?)),
+                    Err(error) => {
+                        let _ = unreadable.set(error);
+                        None
+                    }
+                }
             };
             shadowed = shadows(task.test_file.as_str(), file, start.as_deref(), paths, package_at);
+            if let Some(error) = unreadable.into_inner() {
+                return Err(error);
+            }
         }
         Ok(Resolved { start, extraction, without: lacking, shadows: shadowed })
     }
@@ -162,6 +177,31 @@ fn simple(class: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::EventSink;
+    use crate::sample::SampleRepository;
+    use crate::task::published;
+
+    #[test]
+    fn a_source_that_can_not_be_read_is_not_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let (sources, data) = (directory.path().join("sources"), directory.path().join("published.json"));
+        let demo = SampleRepository::demo().unwrap();
+        fs_err::write(&data, demo.published(&demo.write_git(&sources).unwrap())).unwrap();
+        let tasks = published::read(&[data]).unwrap().remove(0).tasks;
+        let task = tasks.iter().find(|task| task.id.as_str().ends_with("__fixed-bug")).unwrap();
+        let trees = SubmissionTrees {
+            paths: BTreeMap::from([(demo.name.clone(), sources.clone())]),
+            temporary: directory.path().to_owned(),
+            notices: Arc::new(Notices::new(EventSink::none())),
+            whole: Arc::default(),
+        };
+        let content = Content::File(b"package shop; class StockTest {} class Stock {}".to_vec());
+        assert_eq!(trees.resolve(task, &content).unwrap().shadows, ["shop.Stock"]);
+        let tree = trees.repository(task).unwrap().tree(&task.rev2).unwrap();
+        let id = tree.entry("src/main/java/shop/Stock.java").unwrap().id();
+        fs_err::remove_file(sources.join("objects").join(&id[..2]).join(&id[2..])).unwrap();
+        assert!(matches!(trees.resolve(task, &content), Err(WorkspaceError::MissingBlob { .. })));
+    }
 
     #[test]
     fn a_method_is_missing_only_where_that_is_certain() {

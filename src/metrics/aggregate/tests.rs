@@ -14,6 +14,7 @@ fn task(id: &str, methods: Vec<MethodScore>) -> TaskScore {
         jdk: 8,
         methods,
         handed_in: true,
+        well_formed: Some(true),
         cost_usd: None,
         tokens: None,
         measured: MeasuredAdequacy { coverage_pred: true, coverage_gold: true, ..MeasuredAdequacy::default() },
@@ -64,11 +65,11 @@ fn wide_counts_missing_values_as_zero_and_narrow_leaves_them_out() {
     assert_eq!((figures.mut_on_pass, figures.avg_mutation_score_pred_success), (None, None));
 }
 
-/// A method of ours without the developers' value, and one the other way round, is in neither mean.
+/// A submission's value needs no reference. The reference and the difference are over methods with both values.
 #[test]
 fn the_human_reference_is_over_the_same_methods() {
     let pass = Some(Category::Success);
-    let tasks = [
+    let mut tasks = [
         task(
             "a",
             vec![
@@ -80,14 +81,40 @@ fn the_human_reference_is_over_the_same_methods() {
         ),
         task("b", vec![method(pass, Some(30.0), None)]),
     ];
-    let figures = track_figures(&tasks.iter().collect::<Vec<_>>()).all;
-    assert_eq!(
-        (figures.cov_on_pass, figures.cov_on_pass_human, figures.cov_on_pass_delta),
-        (Some(80.0), Some(60.0), Some(20.0))
-    );
-    let alone = track_figures(&[&tasks[1]]).all;
-    assert_eq!((alone.cov_on_pass, alone.cov_on_pass_human, alone.cov_on_pass_delta), (None, None, None));
-    assert_eq!(alone.avg_coverage_pred_success, Some(30.0), "other means know of no reference");
+    let of = |tasks: &[&TaskScore]| {
+        let figures = track_figures(tasks).all;
+        (figures.cov_on_pass, figures.cov_on_pass_human, figures.cov_on_pass_delta)
+    };
+    // (80 + 10) / 2 and 30; of the first method alone both values are known.
+    assert_eq!(of(&tasks.each_ref()), (Some(37.5), Some(60.0), Some(20.0)));
+    assert_eq!(of(&[&tasks[1]]), (Some(30.0), None, None));
+    assert_eq!(tasks.each_ref().map(|task| on_pass_of(task, Measure::Coverage)), [Some(45.0), Some(30.0)]);
+    // A lost measurement leaves a task without a value.
+    tasks[0].measured.coverage_pred = false;
+    assert_eq!(of(&tasks.each_ref()), (Some(30.0), None, None));
+}
+
+#[test]
+fn a_task_is_resolved_if_every_method_succeeds() {
+    let [success, fail, unscored] = [Some(Category::Success), Some(Category::Redundant), None];
+    for (categories, expected) in [
+        (&[success, success][..], Some(true)),
+        (&[success, fail], Some(false)),
+        (&[success, unscored], None),
+        (&[unscored, fail], Some(false)),
+    ] {
+        assert_eq!(resolved(categories.iter().copied()), expected, "{categories:?}");
+    }
+    let of = |id, categories: &[Option<Category>]| {
+        task(id, categories.iter().map(|category| method(*category, None, None)).collect())
+    };
+    let mut tasks = [of("a", &[success, success]), of("b", &[success, fail]), of("c", &[success, unscored])];
+    tasks[2].well_formed = Some(false);
+    let figures = track_figures(&tasks.each_ref()).all;
+    assert_eq!((figures.resolved_percent, figures.well_formed_percent), (Some(50.0), Some(200.0 / 3.0)));
+    tasks[2].well_formed = None;
+    assert_eq!(track_figures(&tasks.each_ref()).all.well_formed_percent, Some(100.0));
+    assert_eq!(track_figures(&[]).all.resolved_percent, None);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct UnresolvedArtifact {
 }
 
 impl UnresolvedArtifact {
-    /// Returns what asked for the artifact; `None` before any module is built.
+    /// Returns the goal and project that asked for the artifact; `None` before Maven builds any module.
     pub fn wanted_by(&self) -> Option<String> {
         match (&self.mojo, &self.project) {
             (Some(goal), Some(project)) => Some(format!("{goal} in {project}")),
@@ -70,6 +70,48 @@ pub(super) fn missing_in_jdk(seen: &Seen, failed: &FailedMojo) -> Option<String>
              extension jars for JDK 8"
         )
     })
+}
+
+/// Says which later JDK the build needs; `None` if nothing asks for one.
+pub(super) fn needs_later_jdk(seen: &Seen, failed: &FailedMojo) -> Option<String> {
+    let causes = failed.causes.iter().filter_map(|cause| cause.message.as_deref());
+    let said = failed.messages.iter().map(|message| message.text.as_str()).chain(causes);
+    let needed = said.flat_map(str::lines).filter_map(wanted_jdk).max()?;
+    let java = seen.java.as_deref()?;
+    // A build may run another JDK than Maven's.
+    let is_later = feature(java).is_some_and(|jdk| needed > jdk);
+    is_later.then(|| {
+        format!("the build needs JDK {needed}, and has JDK {java}; the manifest's overrides may name another `jdk`")
+    })
+}
+
+/// Returns the number of a JDK, given its `java.version`: 8 of `1.8.0_402`, 17 of `17.0.9`.
+fn feature(version: &str) -> Option<u32> {
+    let version = version.strip_prefix("1.").unwrap_or(version);
+    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Returns the JDK that javac or a JVM asks for in a line: as a release that it does not know, or as the version of a class
+/// file that is too new.
+fn wanted_jdk(line: &str) -> Option<u32> {
+    /// The version of class files of JDK 1.0 would be 44.
+    const BEFORE_FIRST: u32 = 44;
+    let number_after = |text: &str| -> Option<u32> {
+        let rest = line.split_once(text)?.1;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    };
+    let release = || match line.ends_with(" not supported") {
+        true => number_after("release version "),
+        false => number_after("invalid target release: ").or_else(|| number_after("invalid source release: ")),
+    };
+    let of_class_file = || {
+        let version = number_after("class file has wrong version ")
+            .or_else(|| number_after("more recent version of the Java Runtime (class file version "))?;
+        version.checked_sub(BEFORE_FIRST)
+    };
+    // An old release that a later javac no longer knows is refused in the same words.
+    release().or_else(of_class_file).filter(|jdk| (9..100).contains(jdk))
 }
 
 /// Returns the package of javac's message `package P does not exist`, if a JDK has or had it.

@@ -277,6 +277,39 @@ fn errors_of_main_sources_are_told() {
 }
 
 #[test]
+fn a_jdk_that_is_too_old_is_named() {
+    let first = |text: &str, cause: &str| {
+        let causes = format!(r#"[{{"class":"a.MojoExecutionException","message":"{cause}"}}]"#);
+        let messages = format!(r#"[{{"text":"{text}"}}]"#);
+        let more = format!(r#","causes":{causes},"compiler_messages":{messages}"#);
+        let started = r#"{"event":"recording_started","schema":2,"java":"11.0.30"}"#;
+        let told = detail(&[started, &mojo("mojo_failed", "g:a", "compile", &more), &ended(false)]);
+        told.lines().next().unwrap().to_owned()
+    };
+    let needs = |jdk: u32| {
+        format!("the build needs JDK {jdk}, and has JDK 11.0.30; the manifest's overrides may name another `jdk`")
+    };
+    let wrong = "cannot access a.B\\n  bad class file: /x/b.jar(/a/B.class)\\n    class file has wrong version 61.0, should be 55.0";
+    assert_eq!(first(wrong, "Compilation failure"), needs(17));
+    for said in ["Fatal error compiling: error: release version 25 not supported", "error: invalid target release: 25"]
+    {
+        assert_eq!(first("", said), needs(25), "{said}");
+    }
+    let newer =
+        "a/B has been compiled by a more recent version of the Java Runtime (class file version 65.0), this version";
+    assert_eq!(first("", newer), needs(21));
+    // A build may run another JDK than Maven's, which is recent enough.
+    for other in [
+        "release version 11 not supported",
+        "release version 5 not supported",
+        "class file has wrong version x",
+        "release version 17",
+    ] {
+        assert!(first("", other).contains(":compile failed in"), "{other}");
+    }
+}
+
+#[test]
 fn packages_of_other_jdks_are_named() {
     let main = "/work/project/src/main/java/A.java";
     let failed = |texts: &[&str]| {

@@ -335,7 +335,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// Returns how many values of two ascending lists can be paired so that both of a pair are equal.
+/// Returns the number of pairs of equal values, each with one value of either ascending list.
 fn shared(one: &[f64], other: &[f64]) -> usize {
     let (mut at, mut number) = (0, 0);
     for value in one {

@@ -8,7 +8,7 @@ use crate::metrics::aggregate::{Adequacy, MeasuredAdequacy, MethodScore};
 use crate::metrics::category::{Category, Integrity, judge};
 use crate::metrics::integrity::Found;
 use crate::outcome::{ExecReason, Outcome};
-use crate::report::score::{Instances, ScoredMethod, ScoredModel, ScoredTask};
+use crate::report::score::{Instances, ScoredMethod, ScoredModel, ScoredTask, figures};
 use crate::task::Task;
 
 fn parsed(value: &serde_json::Value) -> Result<Leaderboard, String> {
@@ -128,6 +128,7 @@ fn gold(tasks: &[OfTask<'_>]) -> ScoredModel {
             mutants: Arc::default(),
             gold_file: None,
             gold_failed: false,
+            kept_logs: Vec::new(),
             measured: MeasuredAdequacy { coverage_pred: true, mutation_pred: true, ..MeasuredAdequacy::default() },
             methods: names.into_iter().zip(*methods).map(method).collect(),
         }
@@ -241,4 +242,31 @@ fn runs_are_written_in_the_leaderboards_shape() {
     });
     assert_eq!(value["tracks"]["test_generation"][0]["tasks"], json!([row]));
     assert_eq!(parse(value.to_string().as_bytes()).unwrap(), board, "what is written is read");
+}
+
+/// Two runs of one id may come from two machines.
+#[test]
+fn no_two_entries_have_one_name() {
+    let model = gold(&[("t1", Track::TestUpdate, "2020-01-01", &[(Some(50.0), None)])]);
+    let board = leaderboard(&[model.clone(), model.clone(), ScoredModel { run_id: "s".to_owned(), ..model }], None);
+    let names: Vec<_> = board.tracks[&Track::TestUpdate].iter().map(Entry::name).collect();
+    assert_eq!(names, ["gold (r)", "gold (r) #2", "gold (s)"]);
+    let value = serde_json::to_value(&board).unwrap();
+    assert!(parse(value.to_string().as_bytes()).is_ok(), "what is written is read");
+}
+
+/// No value of the developers' tests is known, which decides nothing of a submission's.
+#[test]
+fn the_leaderboard_has_the_reports_values() {
+    let update = Track::TestUpdate;
+    let model = gold(&[
+        ("t1", update, "2020-01-01", &[(Some(50.0), Some(0.5)), (Some(100.0), None)]),
+        ("t2", update, "2020-01-02", &[(Some(25.0), Some(0.25)), (None, None)]),
+    ]);
+    let board = leaderboard(std::slice::from_ref(&model), None);
+    let [means] = &agents_means(&board)[..] else { panic!("{board:?}") };
+    let report = figures(&[model]);
+    let figures = &report.runs[0].tracks[&update].all;
+    assert_eq!((means.cov_on_pass, means.mut_on_pass), (Some(50.0), Some(0.375)));
+    assert_eq!((figures.cov_on_pass, figures.mut_on_pass), (means.cov_on_pass, means.mut_on_pass));
 }

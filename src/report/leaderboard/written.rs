@@ -5,27 +5,32 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::{Entry, Leaderboard, Row};
-use crate::metrics::aggregate::{Adequacy, mean};
+use crate::metrics::aggregate::{Measure, TaskScore, mean, on_pass_of};
 use crate::metrics::category::Category;
 use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
 use crate::task::Track;
 
 /// Returns scored models as a leaderboard with its time of creation (RFC 3339). Models of one name in several runs get
-/// an entry each, named with the run.
+/// an entry each, named with the run, and with a number if two runs of one id have them. So no two entries have one name.
 pub fn leaderboard(models: &[ScoredModel], generated_at: Option<String>) -> Leaderboard {
     let mut tracks: BTreeMap<Track, Vec<Entry>> = BTreeMap::new();
     let runs_of = |name: &str| models.iter().filter(|model| model.model == name).count();
     for model in models {
         let mut rows: BTreeMap<Track, Vec<Row>> = BTreeMap::new();
-        for scored in &model.tasks {
-            rows.entry(scored.task.track).or_default().push(row(scored));
+        for (scored, score) in model.tasks.iter().zip(&model.task_scores()) {
+            rows.entry(scored.task.track).or_default().push(row(scored, score));
         }
         for (track, tasks) in rows {
-            let agent = match runs_of(&model.model) {
+            let entries = tracks.entry(track).or_default();
+            let name = match runs_of(&model.model) {
                 1 => model.model.clone(),
                 _ => format!("{} ({})", model.model, model.run_id),
             };
-            tracks.entry(track).or_default().push(Entry { agent, tasks, ..Entry::default() });
+            let numbered = (2..).map(|number| format!("{name} #{number}"));
+            let mut names = std::iter::once(name.clone()).chain(numbered);
+            let is_free = |name: &String| entries.iter().all(|known| known.agent != *name);
+            let agent = names.find(is_free).unwrap_or_default();
+            entries.push(Entry { agent, tasks, ..Entry::default() });
         }
     }
     let metric_definitions = json!({
@@ -41,15 +46,11 @@ pub fn leaderboard(models: &[ScoredModel], generated_at: Option<String>) -> Lead
     Leaderboard { generated_at, metric_definitions, tracks }
 }
 
-fn row(scored: &ScoredTask) -> Row {
+fn row(scored: &ScoredTask, score: &TaskScore) -> Row {
     let methods = || scored.methods.iter().filter(|method| method.verdict.paper_verdict.is_some());
     let share = |fits: &dyn Fn(Category) -> bool| {
         let fits = |method: &ScoredMethod| method.verdict.paper_verdict.is_some_and(fits);
         rounded(mean(methods().map(|method| Some(if fits(method) { 1.0 } else { 0.0 }))))
-    };
-    let value = |of: fn(&Adequacy) -> Option<f64>| {
-        let passed = methods().filter(|method| method.verdict.paper_verdict.is_some_and(Category::passed_on_new));
-        mean(passed.map(|method| of(&method.score.pred)))
     };
     let disc = share(&|category| category == Category::Success);
     Row {
@@ -58,10 +59,8 @@ fn row(scored: &ScoredTask) -> Row {
         exec: share(&|category| category == Category::ExecFail),
         cmpl: share(&|category| category == Category::CmplFail),
         hrns: share(&|category| category == Category::HrnsFail),
-        // After a lost measurement, the other methods' mean is not the task's value.
-        cov: rounded(value(|values| values.coverage).map(|percent| percent / 100.0))
-            .filter(|_| scored.measured.coverage_pred),
-        mutation: rounded(value(|values| values.mutation)).filter(|_| scored.measured.mutation_pred),
+        cov: rounded(on_pass_of(score, Measure::Coverage).map(|percent| percent / 100.0)),
+        mutation: rounded(on_pass_of(score, Measure::Mutation)),
         disc: disc.filter(|_| scored.task.track == Track::TestGeneration),
     }
 }

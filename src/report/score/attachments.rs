@@ -16,6 +16,7 @@ use crate::digest::Digest;
 use crate::execution::scoring::record::ExecutionRecord;
 use crate::execution::scoring::{SOURCES, SUBMISSIONS, file_name, log_directory, source_name};
 use crate::focal::FocalLines;
+use crate::report::score::KeptLogs;
 use crate::task::Task;
 
 /// The most bytes of attachments in a page, because a browser must be able to open it.
@@ -134,6 +135,11 @@ impl<'a> Attachment<'a> {
     pub fn logs(run: &'a Path, record: &ExecutionRecord) -> Option<Self> {
         let directory = log_directory(&record.model, &record.task_id, record.code);
         (record.measured.logs.as_ref() == Some(&directory)).then_some(Self::Logs { run, directory })
+    }
+
+    /// Returns the logs of kept results.
+    pub fn kept_logs(logs: &'a KeptLogs) -> Self {
+        Self::Logs { run: &logs.run, directory: logs.directory.clone() }
     }
 
     fn read(&self) -> io::Result<Option<Attached>> {

@@ -73,14 +73,14 @@ pub struct CertifiedRun {
 }
 
 impl Certified {
-    /// Returns why each of these tasks and methods is not certified; without a method, all of the task.
+    /// Returns the reason against each task and method that is not certified. An entry without a method is for its whole task.
     pub fn reasons(&self) -> BTreeMap<(&TaskId, Option<&MethodId>), &'static str> {
         self.excluded.iter().map(|one| ((&one.task, one.method.as_ref()), one.reason)).collect()
     }
 }
 
 impl Certification {
-    /// Returns what a validation says of its tasks. `images` are config digests of repositories' images.
+    /// Returns the certification that follows from a validation. `images` has the config digest of each repository's image.
     pub fn of(
         summary: &ValidationSummary,
         classed: &[ClassedTask<'_>],
@@ -98,7 +98,7 @@ impl Certification {
         }
     }
 
-    /// Returns why a task is not certified.
+    /// Returns the reason against certifying a task; `None` if the task is certified.
     fn reason(&self, scored: &ScoredTask) -> Option<&'static str> {
         match self.validated.get(&scored.task.id) {
             None => Some("not_validated"),

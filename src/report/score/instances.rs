@@ -1,7 +1,7 @@
 //! A run's tasks under keys of SWE-bench's run reports, for programs that read such reports.
 //!
-//! Only keys with the same meaning are here. SWE-bench solves a task or does not, while each target method here has a
-//! category of its own. So `resolved_instances` has no true counterpart.
+//! Only keys with the same meaning are here. SWE-bench resolves a task or does not, while each target method here has a
+//! category of its own. A task counts as resolved if every target method is a Success.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::execution::scoring::inputs::SubmissionInput;
 use crate::submission::ContentKind;
 use crate::task::TaskId;
 
-/// The selected tasks, each in exactly one of four lists: incomplete, empty, completed, error. Well-formed ones are completed or
-/// in error. All lists are sorted.
+/// The selected tasks, each in exactly one of four lists: incomplete, empty, completed, error. Completed ones are resolved or
+/// unresolved. Well-formed ones are completed or in error. All lists are sorted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Instances {
@@ -36,6 +36,14 @@ pub struct Instances {
     pub completed_instances: usize,
     /// Ids of the completed tasks.
     pub completed_ids: Vec<TaskId>,
+    /// Number of completed tasks of which every target method is a Success.
+    pub resolved_instances: usize,
+    /// Ids of the resolved tasks.
+    pub resolved_ids: Vec<TaskId>,
+    /// Number of the other completed tasks.
+    pub unresolved_instances: usize,
+    /// Ids of the unresolved tasks.
+    pub unresolved_ids: Vec<TaskId>,
     /// Number of submitted tasks whose submission came to a test file: it is there and fits. SWT-Bench calls their share
     /// well-formedness.
     pub well_formed_instances: usize,
@@ -62,7 +70,12 @@ impl Instances {
                     }
                     match (is_empty(input), is_completed(scored)) {
                         (true, _) => &mut found.empty_patch_ids,
-                        (false, true) => &mut found.completed_ids,
+                        (false, true) => {
+                            let is_resolved = scored.is_resolved() == Some(true);
+                            let ids = if is_resolved { &mut found.resolved_ids } else { &mut found.unresolved_ids };
+                            ids.push(id.clone());
+                            &mut found.completed_ids
+                        }
                         (false, false) => &mut found.error_ids,
                     }
                 }
@@ -73,6 +86,8 @@ impl Instances {
         found.incomplete_instances = found.incomplete_ids.len();
         found.empty_patch_instances = found.empty_patch_ids.len();
         found.completed_instances = found.completed_ids.len();
+        found.resolved_instances = found.resolved_ids.len();
+        found.unresolved_instances = found.unresolved_ids.len();
         found.well_formed_instances = found.well_formed_ids.len();
         found.error_instances = found.error_ids.len();
         found

@@ -148,7 +148,7 @@ fn of_model(name: &str, samples: &[&ScoredModel]) -> SampledModel {
     }
 }
 
-/// Returns what the sample at this place comes to alone.
+/// Returns the figures of a single sample, given its place among the model's samples.
 fn alone(
     (place, sample): (usize, &&ScoredModel),
     track: Track,
@@ -182,20 +182,15 @@ impl Counts {
             paper.map(|verdict| verdict.map(|category| category == Category::Success)).collect()
         };
         let verdicts: Vec<Vec<Option<bool>>> = samples.iter().map(|scored| verdicts(scored)).collect();
-        let count = |of: &dyn Fn(&Vec<Option<bool>>) -> Option<bool>| {
-            let judged: Vec<bool> = verdicts.iter().filter_map(of).collect();
+        let count = |successes: &dyn Fn(usize) -> Option<bool>| {
+            let judged: Vec<bool> = (0..samples.len()).filter_map(successes).collect();
             (judged.len(), judged.iter().filter(|success| **success).count())
-        };
-        // What failed can't be resolved, whatever a method comes to that could not be judged.
-        let resolved = |methods: &Vec<Option<bool>>| match methods.contains(&Some(false)) {
-            true => Some(false),
-            false => methods.iter().copied().collect::<Option<Vec<bool>>>().map(|_| true),
         };
         let number = samples[0].methods.len();
         Self {
             repository: samples[0].task.repository.clone(),
-            task: count(&resolved),
-            methods: (0..number).map(|index| count(&|methods| methods.get(index).copied().flatten())).collect(),
+            task: count(&|sample| samples[sample].is_resolved()),
+            methods: (0..number).map(|index| count(&|sample| verdicts[sample].get(index).copied().flatten())).collect(),
         }
     }
 }

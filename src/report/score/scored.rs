@@ -1,20 +1,21 @@
 //! The results of each submission of a run, method by method.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::gathered::{Gathered, OfModel, Reference, put_coverage, put_mutation};
-use super::{COMMAND, Instances, Period, ReportError};
+use super::{COMMAND, Instances, KeptLogs, Period, ReportError};
 use crate::digest::Digest;
-use crate::execution::run::directory::RunDescription;
+use crate::execution::run::directory::{RunDescription, RunDirectoryError};
+use crate::execution::run::extent::open_file;
 use crate::execution::run::list::{RunState, StoredRun, describe, for_each_record, read_without_records};
 use crate::execution::scoring::inputs::{ModelInputs, ScoreInputs};
 use crate::execution::scoring::record::{
     ControlsRecord, CoverageRecord, ExecutionRecord, FocalRecord, MutantOutcome, MutationRecord, OwnFocalRecord,
     StartRecord, SubmissionRecord,
 };
-use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore};
+use crate::metrics::aggregate::{MeasuredAdequacy, MethodScore, TaskScore, resolved};
 use crate::metrics::category::{Category, OnOldCode, Verdict, judge};
 use crate::metrics::integrity::Found;
 use crate::metrics::mutation::MutantSet;
@@ -36,7 +37,7 @@ pub struct ScoredModel {
     pub sample_of: Option<String>,
     /// Whether the run ended.
     pub finished: bool,
-    /// Whether the run ended, every method could be judged, and no measurement was lost.
+    /// Whether the run ended with all its records there, every method could be judged, and no measurement was lost.
     pub complete: bool,
     /// What the run says of itself.
     pub facts: Arc<RunFacts>,
@@ -63,7 +64,7 @@ pub struct RunFacts {
     pub started: String,
     /// End of the run, RFC 3339; `None` while unfinished.
     pub finished: Option<String>,
-    /// Seed of the order of executions.
+    /// Seed of the order of executions, and of the bytes of controls and mutants.
     pub seed: u64,
     /// Launches of every method.
     pub repeats: u32,
@@ -73,10 +74,12 @@ pub struct RunFacts {
     pub identity: Option<Digest>,
     /// Protections that the engine could not give.
     pub isolation_missing: Vec<String>,
+    /// How much of a finished run's records is missing, such as `12 of 40 bytes of records.jsonl`; `None` if nothing is.
+    pub records_missing: Option<String>,
 }
 
 impl RunFacts {
-    fn of(description: &RunDescription, inputs: &ScoreInputs) -> Self {
+    fn of(description: &RunDescription, inputs: &ScoreInputs, records_missing: Option<String>) -> Self {
         let tools = inputs.run.tools.as_ref();
         let asked = [("coverage", inputs.coverage), ("mutants", inputs.mutation), ("controls", inputs.controls)];
         Self {
@@ -87,6 +90,7 @@ impl RunFacts {
             measured: asked.into_iter().filter(|(_, asked)| *asked).map(|(name, _)| name).collect(),
             identity: tools.map(|tools| tools.identity),
             isolation_missing: tools.map(|tools| tools.isolation_missing.clone()).unwrap_or_default(),
+            records_missing,
         }
     }
 }
@@ -116,6 +120,8 @@ pub struct ScoredTask {
     pub gold_file: Option<Digest>,
     /// Whether one of its developers' tests fails on new code.
     pub gold_failed: bool,
+    /// Logs of its kept results in other runs; empty unless [`find_kept_logs`](super::find_kept_logs) looked for them.
+    pub kept_logs: Vec<Arc<KeptLogs>>,
     /// Its target methods, in published order.
     pub methods: Vec<ScoredMethod>,
 }
@@ -159,8 +165,13 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<ScoredModel>, ReportError> {
 /// [`ReportError`].
 pub fn read_of(paths: &[PathBuf], period: &Period) -> Result<Vec<ScoredModel>, ReportError> {
     let mut models = Vec::new();
+    let mut known: Vec<RunDescription> = Vec::new();
     for path in paths {
         let description = describe(path)?;
+        // A copy is the same run, too.
+        if known.contains(&description) {
+            return Err(ReportError::Twice(description.run_id));
+        }
         if description.command != COMMAND {
             let (run_id, command) = (description.run_id, description.command);
             return Err(ReportError::OtherCommand { run_id, command });
@@ -168,19 +179,31 @@ pub fn read_of(paths: &[PathBuf], period: &Period) -> Result<Vec<ScoredModel>, R
         let run: StoredRun<ScoreInputs, ()> = read_without_records(path.clone())?;
         let mut gathered = Gathered::default();
         for_each_record(path, |record| gathered.add(record))?;
-        models.extend(scored_models(run, gathered, period)?);
+        let missing = missing_records(path, &description)?;
+        models.extend(scored_models((run, missing), gathered, period)?);
+        known.push(description);
     }
     Ok(models)
 }
 
+/// Returns how much of a finished run's records is missing; `None` if nothing is.
+fn missing_records(path: &Path, description: &RunDescription) -> Result<Option<String>, RunDirectoryError> {
+    let finished = description.extent.filter(|_| description.finished.is_some());
+    let Some(extent) = finished else { return Ok(None) };
+    let there = open_file(path, Path::new("records.jsonl"))?.map_or(0, |(_, bytes)| bytes);
+    let missing = extent.record_bytes.saturating_sub(there);
+    Ok((missing > 0).then(|| format!("{missing} of {} bytes of records.jsonl", extent.record_bytes)))
+}
+
 fn scored_models(
-    run: StoredRun<ScoreInputs, ()>,
+    (run, records_missing): (StoredRun<ScoreInputs, ()>, Option<String>),
     mut gathered: Gathered,
     period: &Period,
 ) -> Result<Vec<ScoredModel>, ReportError> {
     let run_id = run.description.run_id.clone();
     let mut inputs = run.inputs.ok_or_else(|| ReportError::NoInputs(run_id.clone()))?;
-    let facts = Arc::new(RunFacts::of(&run.description, &inputs));
+    let whole = run.state == RunState::Finished && records_missing.is_none();
+    let facts = Arc::new(RunFacts::of(&run.description, &inputs, records_missing));
     if !period.is_unbounded() {
         inputs.run.tasks.retain(|task| period.has(task));
         if inputs.run.tasks.is_empty() {
@@ -228,7 +251,7 @@ fn scored_models(
             model,
             sample_of,
             finished: run.state == RunState::Finished,
-            complete: judged && lost == 0 && run.state == RunState::Finished,
+            complete: judged && lost == 0 && whole,
             facts: Arc::clone(&facts),
             lost,
             instances: Instances::of(&handed_in.submissions, &tasks),
@@ -323,6 +346,7 @@ impl Context<'_> {
             measured,
             gold_file: reference.and_then(|reference| reference.file),
             gold_failed: reference.is_some_and(|reference| reference.failed),
+            kept_logs: Vec::new(),
             methods,
         };
         (task, whole)
@@ -382,7 +406,7 @@ fn scored_methods(task: &Task, of_model: &OfModel, reference: Option<&Reference>
 }
 
 impl ScoredMethod {
-    /// Returns why the method has no verdict, in a line.
+    /// Returns the reason, in one line, for which the method has no verdict.
     pub fn unscored_reason(&self, track: Track, finished: bool) -> String {
         let fault = self.new.iter().chain(&self.old).find(|record| matches!(record.outcome, Outcome::InfraFail(_)));
         if let Some(record) = fault {
@@ -400,7 +424,28 @@ impl ScoredMethod {
     }
 }
 
+impl ScoredTask {
+    /// Tells whether every target method is a success; `None` if that depends on a method that could not be judged.
+    pub fn is_resolved(&self) -> Option<bool> {
+        resolved(self.methods.iter().map(|method| method.verdict.paper_verdict))
+    }
+}
+
 impl ScoredModel {
+    /// Returns the tasks of a track.
+    pub fn tasks_of(&self, track: Track) -> BTreeSet<&TaskId> {
+        self.tasks.iter().filter(|scored| scored.task.track == track).map(|scored| &scored.task.id).collect()
+    }
+
+    /// Tells whether a task's submission came to a test file; `None` if it was handed in and the run has no result for it.
+    fn is_well_formed(&self, scored: &ScoredTask) -> Option<bool> {
+        // All lists of ids are sorted.
+        let is = |ids: &[TaskId]| ids.binary_search(&scored.task.id).is_ok();
+        let found = &self.instances;
+        let is_open = scored.submission.is_none() && is(&found.submitted_ids) && !is(&found.empty_patch_ids);
+        (!is_open).then(|| is(&found.well_formed_ids))
+    }
+
     /// Returns the scores that the figures aggregate.
     pub fn task_scores(&self) -> Vec<TaskScore> {
         self.tasks
@@ -414,6 +459,7 @@ impl ScoredModel {
                 methods: scored.methods.iter().map(|method| method.score).collect(),
                 // For an unresolved submission only this is known.
                 handed_in: scored.submission.as_ref().is_none_or(|submission| submission.kind != ContentKind::Nothing),
+                well_formed: self.is_well_formed(scored),
                 cost_usd: scored.submission.as_ref().and_then(|submission| submission.cost_usd),
                 tokens: scored.submission.as_ref().and_then(|submission| submission.tokens),
                 measured: scored.measured,

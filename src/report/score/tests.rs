@@ -169,6 +169,8 @@ fn every_aggregate_is_the_one_computed_by_hand() {
         // Rates are means over tasks: 1 of 2 and 0 of 2; 0 of 2 and 2 of 2.
         "success_percent": 25.0, "redundant_percent": 25.0, "cmpl_fail_percent": 50.0, "exec_fail_percent": 0.0,
         "hrns_fail_percent": 0.0, "strict_success_percent": 25.0, "tampered_percent": 0.0,
+        // No task has a Success in every method; both submissions came to a file.
+        "resolved_percent": 0.0, "well_formed_percent": 100.0,
         // No controls were launched.
         "clean_success_percent": null, "suspect_percent": null, "clean_coverage_pred": null,
         "clean_mutation_score_pred": null,
@@ -415,6 +417,10 @@ fn instances_are_told_apart_as_other_harnesses_do() {
         (0, "incomplete", &["t5"]),
         (0, "empty_patch", &["t2", "t4"]),
         (0, "completed", &["t1"]),
+        // One of its two methods fails.
+        (0, "resolved", &[]),
+        (0, "unresolved", &["t1"]),
+        (0, "well_formed", &["t1"]),
         (0, "error", &["t3"]),
         (1, "submitted", &["t1", "t2"]),
         (1, "incomplete", &["t3", "t4", "t5"]),
@@ -428,10 +434,24 @@ fn instances_are_told_apart_as_other_harnesses_do() {
         assert_eq!(run[format!("{name}_instances")], Value::from(ids.len()), "{name}: {run}");
         assert_eq!((&run["total_instances"], &run["incomplete_ids"]), (&Value::from(5), &run["missing"]), "{run}");
     }
+    let whole = figures(&fixture().read(true));
+    let one = &whole.runs[0].instances;
+    let named = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!((named(&one.resolved_ids), one.resolved_instances), (vec!["t2".to_owned(), "t3".to_owned()], 2));
+    assert_eq!((named(&one.unresolved_ids), one.unresolved_instances), (vec!["t1".to_owned(), "t4".to_owned()], 2));
+    let update = of_track(&whole, "one", TestUpdate).all;
+    // Of t1, t3 and t5 the second is resolved, and the last has no submission.
+    assert_eq!((update.resolved_percent, update.well_formed_percent), (Some(100.0 / 3.0), Some(200.0 / 3.0)));
     // What an unfinished run has not come to is no verdict so far.
     let mut run = Fixture::new(&["m"], &[("t1", "o/n", TestUpdate, "2021-09-01", &["A#m"])]);
     run.hands_in("m", "t1", None);
     let models = run.read(false);
     let instances = &models[0].instances;
     assert_eq!((instances.completed_instances, instances.error_instances), (0, 1), "{instances:?}");
+    let task = |id| (id, "o/n", TestUpdate, "2021-09-01", &["A#m"][..]);
+    let mut run = Fixture::new(&["m"], &[task("t1"), task("t2")]);
+    ["t1", "t2"].iter().for_each(|id| run.hands_in("m", id, None));
+    run.records.pop();
+    let update = of_track(&figures(&run.read(false)), "m", TestUpdate).all;
+    assert_eq!(update.well_formed_percent, Some(100.0), "the second task has no record yet");
 }

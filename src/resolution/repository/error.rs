@@ -65,6 +65,14 @@ pub enum LockError {
         /// The limit.
         cause: Exhausted,
     },
+    /// Maven, or a plugin in it, made a file that a lock can't name.
+    #[error("`{path}` in the Maven cache of {repository} has a name that is not UTF-8")]
+    FileName {
+        /// The repository.
+        repository: RepositoryName,
+        /// Path below the cache, with a replacement character for each wrong byte.
+        path: String,
+    },
     /// The container ended early.
     #[error("the container that resolves {repository} broke off: {cause}")]
     Container {
@@ -106,7 +114,7 @@ impl Failure for LockError {
             Self::LockFile(error) => error.exit_status(),
             Self::Workspace(error) => error.exit_status(),
             Self::Origin { .. } | Self::Unresolved { .. } => ExitStatus::Origin,
-            Self::Exhausted { .. } => ExitStatus::BadInput,
+            Self::Exhausted { .. } | Self::FileName { .. } => ExitStatus::BadInput,
             Self::Io(_) | Self::Container { .. } => ExitStatus::Infrastructure,
         }
     }
@@ -131,7 +139,9 @@ impl Failure for LockError {
                      is gone; tasks on other build files can be executed"
                 ));
             }
-            Self::Exhausted { .. } => "look at the plugins and repositories that its POMs declare, or leave it out",
+            Self::Exhausted { .. } | Self::FileName { .. } => {
+                "look at the plugins and repositories that its POMs declare, or leave it out"
+            }
             Self::Container { .. } => "rerun `lock` to resume; see the free memory with `doctor`",
             Self::Io(_) => "check the data directory's permissions and free space",
         };

@@ -171,7 +171,13 @@ impl Warming<'_, '_> {
             return Err(LockError::Container { repository: self.locking.repository.clone(), cause });
         };
         let bytes = output.content.bytes()?;
-        Ok(bytes.split(|byte| *byte == 0).filter_map(|path| String::from_utf8(path.to_vec()).ok()).collect())
+        let path = |path: &[u8]| {
+            String::from_utf8(path.to_vec()).map_err(|_| LockError::FileName {
+                repository: self.locking.repository.clone(),
+                path: String::from_utf8_lossy(path).into_owned(),
+            })
+        };
+        bytes.split(|byte| *byte == 0).map(path).collect()
     }
 
     /// Adds the files to the lock that are in the container's cache and passed the door.

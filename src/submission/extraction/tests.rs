@@ -280,11 +280,48 @@ proptest::proptest! {
 }
 
 #[test]
-fn a_fenced_patch_is_malformed_and_says_why() {
-    let fenced = format!("Sure:\n```diff\n{}```\n", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n");
-    let target = "x".parse().unwrap();
-    let tree = StartingTree { target: &target, start: Some(b"a\n"), other: &|_| None };
-    let fault = extract(&Content::Patch(fenced.into()), &tree).content.unwrap_err();
-    assert_eq!(fault.reason, HarnessReason::MalformedPatch);
-    assert!(fault.detail.starts_with("markdown_fence: "), "{}", fault.detail);
+fn a_fenced_submission_is_malformed_and_says_why() {
+    let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
+    let (fence, java) = (format!("```diff\n{diff}```\n"), "```java\nclass A {}\n```\n");
+    let (patch, file) = (|text: String| Content::Patch(text.into()), |text: String| Content::File(text.into()));
+    for (content, detail) in [
+        (
+            patch(format!("Sure:\n{fence}")),
+            "markdown_fence: the patch lies in a Markdown fence, which `--strip-fences` removes",
+        ),
+        (patch(format!("  ```diff\n{diff}  ```\n")), "markdown_fence: the patch lies in a Markdown fence"),
+        (patch(format!("```bash\nmvn test\n```\n{fence}")), "markdown_fence: the patch lies in a Markdown fence"),
+        (patch(format!("<patch>\n{diff}</patch>\n")), "markdown_fence: the patch lies between tags"),
+        (
+            patch(fence.repeat(2)),
+            "markdown_fence: 2 of 2 Markdown fences or pairs of tags hold a diff, so `--strip-fences` can't choose one",
+        ),
+        (file(java.to_owned()), "markdown_fence: the test file lies in a Markdown fence"),
+        (file(format!("Here is the file:\n{java}")), "markdown_fence: the test file lies in a Markdown fence"),
+        (
+            file("```\nx\n```\n".to_owned()),
+            "markdown_fence: no Markdown fence or pair of tags in the test file holds a Java type",
+        ),
+        (
+            file("```java\nclass A {\n".to_owned()),
+            "markdown_fence: a Markdown fence begins in the test file and does not end",
+        ),
+        (
+            file(format!("class ATest {{}}\n{java}")),
+            "markdown_fence: a Java type stands outside of the test file's Markdown fences, so `--strip-fences` removes none",
+        ),
+        (
+            file("```\n/*\n```\n```\n*/ class A {}\n```\n".to_owned()),
+            "markdown_fence: a Markdown fence in the test file ends within a comment or text block",
+        ),
+        (file(diff.to_owned()), "diff_as_file: the test file is a diff"),
+    ] {
+        let target = "x".parse().unwrap();
+        let tree = StartingTree { target: &target, start: Some(b"a\n"), other: &|_| None };
+        let fault = extract(&content, &tree).content.unwrap_err();
+        assert_eq!(fault.reason, HarnessReason::MalformedPatch, "{content:?}");
+        assert!(fault.detail.starts_with(detail), "{}", fault.detail);
+        assert_eq!(unreadable_anywhere(&content), Some(fault.detail));
+    }
+    assert_eq!(unreadable_anywhere(&file("class A {}\n".to_owned())), None);
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::keys::nearest;
 use super::{
-    MOST_FILE_BYTES, MOST_PREDICTIONS, Place, Prediction, Predictions, PredictionsError, Selection, Several,
-    UnknownTask, shown, too_large,
+    MOST_FILE_BYTES, MOST_PREDICTIONS, Place, Prediction, Predictions, PredictionsError, Selection, Several, Stray,
+    UnknownKey, UnknownTask, shown, too_large,
 };
 use crate::submission::GOLD;
 use crate::task::{Task, TaskId};
@@ -27,6 +28,10 @@ pub(super) const MOST_MODELS: usize = 10_000;
 pub(super) const MOST_MODEL_CHARACTERS: usize = 200;
 /// The model's name for predictions without one.
 const UNNAMED: &str = "unnamed";
+/// The most unknown keys that are named.
+const MOST_UNKNOWN_KEYS: usize = 100;
+/// How alike an unknown id and the task's id are that it probably means.
+const ALIKE: f64 = 0.6;
 
 /// Predictions by model and task.
 type Collected = BTreeMap<(String, TaskId), Vec<Prediction>>;
@@ -45,7 +50,10 @@ pub(super) struct Collector<'a> {
     read: usize,
     /// Bytes of all submissions that are kept.
     kept_bytes: u64,
-    pub(super) strays: Vec<PathBuf>,
+    pub(super) strays: Vec<Stray>,
+    unknown_keys: BTreeMap<String, UnknownKey>,
+    /// A directory in the directory of predictions that has predictions itself.
+    pub(super) nested: Option<PathBuf>,
     /// The first prediction without content, and how many follow.
     pub(super) contentless: Option<Contentless>,
 }
@@ -64,12 +72,27 @@ impl<'a> Collector<'a> {
             read: 0,
             kept_bytes: 0,
             strays: Vec::new(),
+            unknown_keys: BTreeMap::new(),
+            nested: None,
             contentless: None,
         }
     }
 
     pub(super) fn task(&self, id: &str) -> Option<&'a Task> {
         self.known.get(id).copied()
+    }
+
+    /// Tells whether all predictions so far are for unknown tasks.
+    pub(super) fn knows_none(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Notes a key that is not read. `lacks` tells whether its object lacks a known key.
+    pub(super) fn unknown_key(&mut self, key: &str, place: &Place, lacks: impl Fn(&str) -> bool) {
+        if self.unknown_keys.len() < MOST_UNKNOWN_KEYS && !self.unknown_keys.contains_key(key) {
+            let found = UnknownKey { key: shown(key), place: place.clone(), meant: nearest(key, lacks) };
+            self.unknown_keys.insert(key.to_owned(), found);
+        }
     }
 
     pub(super) fn add(
@@ -123,13 +146,23 @@ impl<'a> Collector<'a> {
             return Err(PredictionsError::NoContent { place, unknown, others });
         }
         if self.read == 0 {
-            return Err(PredictionsError::Nothing(self.path.to_owned()));
+            return Err(PredictionsError::Nothing { path: self.path.to_owned(), file: None });
+        }
+        if let (true, Some(first)) = (self.all.is_empty(), self.unknown.first()) {
+            return Err(PredictionsError::Unmatched {
+                place: first.place.clone(),
+                id: first.id.clone(),
+                nearest: nearest_id(&self.known, &first.id).map(str::to_owned),
+                nested: self.nested,
+                others: self.unknown.len() - 1,
+            });
         }
         let mut predictions = Predictions {
             samples: samples(&self.all),
             unknown: self.unknown,
             repeated: self.repeated,
             strays: self.strays,
+            unknown_keys: self.unknown_keys.into_values().collect(),
             ..Predictions::default()
         };
         predictions.unknown.sort();
@@ -169,7 +202,15 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Returns whose samples the models are of which a task has several.
+/// Returns the imported task's id that is most like an unknown one.
+fn nearest_id<'a>(known: &BTreeMap<&'a str, &'a Task>, id: &str) -> Option<&'a str> {
+    let id = id.to_lowercase();
+    let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&id, &known.to_lowercase());
+    let alike = known.keys().map(|known| (likeness(known), *known)).filter(|(like, _)| *like >= ALIKE);
+    alike.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, known)| known)
+}
+
+/// Returns the original model of each sample, for models with several samples of a task.
 fn samples(all: &Collected) -> BTreeMap<String, String> {
     let mut most: BTreeMap<&str, usize> = BTreeMap::new();
     for ((model, _), samples) in all {

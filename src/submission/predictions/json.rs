@@ -2,159 +2,20 @@
 //!
 //! Elements of a list are read one by one, so that errors can name each element's own line.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 
-use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::collector::{Collector, Contentless, field};
-use super::keys::{CONTENT, Keys};
-use super::{Foreign, Place, Prediction, PredictionsError};
+use super::keys::KNOWN;
+use super::raw::{Named, Raw, Value};
+use super::{Foreign, Place, Prediction, PredictionsError, shown};
 use crate::submission::Content;
 
 /// The reason for a text that ends within a value.
 const TRUNCATED: &str = "it is truncated: it ends within a value";
-
-/// The known keys of a prediction.
-const KNOWN: [&str; 7] =
-    ["instance_id", "task_id", "model_name_or_path", "model_patch", "model_file", "cost_usd", "tokens"];
-
-/// One prediction. Further keys are passed over.
-#[derive(Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Raw {
-    /// The task's id.
-    instance_id: Option<String>,
-    /// The task's id, where there is no `instance_id`.
-    task_id: Option<String>,
-    /// The model that made it; `unnamed` without one.
-    model_name_or_path: Option<String>,
-    // The outer `None` is a missing key, the inner one a `null`.
-    /// A diff against the starting tree; `null` for nothing.
-    model_patch: Option<Option<String>>,
-    /// The test file's whole text; `null` for nothing.
-    model_file: Option<Option<String>>,
-    /// What it cost to make, in US dollars.
-    #[cfg_attr(test, schemars(range(min = 0)))]
-    cost_usd: Option<f64>,
-    /// Tokens used for it.
-    tokens: Option<u64>,
-    /// Names of keys that are not known.
-    #[cfg_attr(test, schemars(skip))]
-    keys: Keys,
-}
-
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Fields)
-    }
-}
-
-struct Fields;
-
-impl<'de> Visitor<'de> for Fields {
-    type Value = Raw;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with `instance_id` and `model_patch`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
-        let mut raw = Raw::default();
-        let mut seen = BTreeSet::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let known = KNOWN.into_iter().find(|known| *known == key);
-            if known.is_some_and(|known| !seen.insert(known)) {
-                return Err(Error::custom(format_args!("the key `{key}` stands there twice")));
-            }
-            match key.as_str() {
-                "instance_id" => raw.instance_id = map.next_value()?,
-                "task_id" => raw.task_id = map.next_value()?,
-                "model_name_or_path" => raw.model_name_or_path = map.next_value()?,
-                "model_patch" => raw.model_patch = Some(map.next_value()?),
-                "model_file" => raw.model_file = Some(map.next_value()?),
-                "cost_usd" => raw.cost_usd = map.next_value()?,
-                "tokens" => raw.tokens = map.next_value()?,
-                unknown => {
-                    raw.keys.add(unknown);
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        if raw.instance_id.is_some() || raw.task_id.is_some() {
-            raw.keys.named();
-        }
-        Ok(raw)
-    }
-}
-
-/// A value of a dictionary: an object, or the text of a diff alone.
-enum Value {
-    Object(Raw),
-    Text(String),
-}
-
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Value;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with `model_patch`, or the text of a diff")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-                Ok(Value::Text(text.to_owned()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
-                Fields.visit_map(map).map(Value::Object)
-            }
-        }
-        deserializer.deserialize_any(Either)
-    }
-}
-
-/// The names of an object's keys alone. Its values are skipped, because they may contain anything.
-#[derive(Default)]
-struct Named {
-    keys: Keys,
-    /// Whether the object names its task.
-    task: bool,
-    /// Whether it has a submission.
-    content: bool,
-}
-
-impl<'de> Deserialize<'de> for Named {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Names;
-        impl<'de> Visitor<'de> for Names {
-            type Value = Named;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
-                let mut found = Named::default();
-                while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
-                    match key.as_str() {
-                        "instance_id" | "task_id" => found.task = true,
-                        known => {
-                            found.content |= CONTENT.contains(&known);
-                            found.keys.add(known);
-                        }
-                    }
-                }
-                Ok(found)
-            }
-        }
-        deserializer.deserialize_map(Names)
-    }
-}
+/// The reason for a prediction on several lines.
+const SEVERAL_LINES: &str = "it is one prediction on several lines: write it on one line, or into a list";
 
 /// Reads all predictions of a file.
 pub(super) fn read(path: &Path, bytes: &[u8], collector: &mut Collector<'_>) -> Result<(), PredictionsError> {
@@ -162,22 +23,39 @@ pub(super) fn read(path: &Path, bytes: &[u8], collector: &mut Collector<'_>) -> 
     let mut cursor = Cursor { path, bytes, offset: 0, line: 1, counted: 0 };
     match cursor.peek() {
         None => Ok(()),
-        Some(b'{') if let Some(format) = foreign(&cursor) => {
-            Err(PredictionsError::Foreign { path: path.to_owned(), format })
-        }
         Some(b'[') => list(&mut cursor, collector),
-        Some(b'{') if is_lines(&cursor) => lines(&mut cursor, collector),
-        Some(b'{') => dictionary(&mut cursor, collector),
+        Some(b'{') => objects(&mut cursor, collector),
         Some(_) => Err(cursor.malformed("it is neither an object nor a list of objects")),
     }
 }
 
-/// Returns the known format that the keys of the file's first object tell.
-fn foreign(cursor: &Cursor<'_>) -> Option<Foreign> {
-    let mut values = serde_json::Deserializer::from_slice(&cursor.bytes[cursor.offset..]).into_iter::<Named>();
-    let found = values.next()?.ok()?;
+/// Reads lines, or a dictionary. The keys of the first object tell which.
+fn objects(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<(), PredictionsError> {
+    let first = first_object(cursor);
+    if let Some(format) = first.as_ref().and_then(foreign) {
+        return Err(PredictionsError::Foreign { path: cursor.path.to_owned(), format });
+    }
+    if is_lines(cursor) {
+        return lines(cursor, collector);
+    }
+    match first {
+        Some(Named { task: true, .. }) => Err(cursor.malformed(SEVERAL_LINES)),
+        Some(Named { known: true, keys, .. }) => {
+            Err(PredictionsError::NoTask { place: cursor.place(), unknown: keys.task().map(shown) })
+        }
+        Some(_) | None => dictionary(cursor, collector),
+    }
+}
+
+/// Returns the keys of the file's first object; `None` if it is damaged.
+fn first_object(cursor: &Cursor<'_>) -> Option<Named> {
+    serde_json::Deserializer::from_slice(&cursor.bytes[cursor.offset..]).into_iter::<Named>().next()?.ok()
+}
+
+/// Returns the known format that an object's keys tell.
+fn foreign(object: &Named) -> Option<Foreign> {
     // A prediction may have any further keys.
-    if found.task && found.content { None } else { Foreign::of(&found.keys) }
+    if object.task && object.content { None } else { Foreign::of(&object.keys) }
 }
 
 /// Tells whether the file has an object on each line: the first line is a complete object and names its task.
@@ -199,7 +77,7 @@ fn lines(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<(), P
     for line in bytes[cursor.offset..].split(|byte| *byte == b'\n') {
         let place = cursor.place();
         if !line.trim_ascii().is_empty() {
-            let raw: Raw = serde_json::from_slice(line).map_err(|error| in_line(&place, &error))?;
+            let raw: Raw = serde_json::from_slice(line).map_err(|error| cursor.failed(cursor.offset, &error))?;
             add(raw, None, place, collector)?;
         }
         cursor.offset += line.len() + 1;
@@ -229,7 +107,7 @@ fn list(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<(), Pr
 }
 
 fn dictionary(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<(), PredictionsError> {
-    let whole = &cursor.bytes[cursor.offset..];
+    let start = cursor.offset;
     cursor.take(b'{')?;
     if cursor.peek() == Some(b'}') {
         cursor.offset += 1;
@@ -240,22 +118,25 @@ fn dictionary(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<
         let place = cursor.place();
         let id: String = cursor.value()?;
         cursor.take(b':')?;
-        let raw = match cursor.value()? {
+        let raw = match cursor.value().map_err(|error| under(&id, error))? {
             Value::Object(raw) => raw,
+            Value::Nothing => Raw { model_patch: Some(None), ..Raw::default() },
             Value::Text(text) if begins_as_diff(&text) => Raw { model_patch: Some(Some(text)), ..Raw::default() },
+            // The object is damaged, or its keys would have been read.
             Value::Text(_) if KNOWN.contains(&id.as_str()) => {
-                return Err(match serde_json::from_slice::<IgnoredAny>(whole) {
-                    Ok(_) => {
-                        cursor.malformed("it is one prediction on several lines: write it on one line, or into a list")
-                    }
-                    Err(error) => in_line(&place, &error),
+                return Err(match serde_json::from_slice::<IgnoredAny>(&cursor.bytes[start..]) {
+                    Ok(_) => cursor.malformed(SEVERAL_LINES),
+                    Err(error) => cursor.failed(start, &error),
                 });
             }
             Value::Text(_) => {
-                let reason = format!("is a text that does not begin as a diff, under the key `{}`", super::shown(&id));
+                let reason = format!("is a text that does not begin as a diff, under the key `{}`", shown(&id));
                 return Err(field(&place, "model_patch", reason));
             }
         };
+        if let Some(task) = raw.keys.iter().find(|key| collector.task(key).is_some() && !raw.has("model_patch")) {
+            return Err(PredictionsError::Nested { place, key: shown(&id), task: task.to_owned() });
+        }
         add(raw, Some(id), place, collector)?;
         match cursor.peek() {
             Some(b',') => cursor.offset += 1,
@@ -264,6 +145,16 @@ fn dictionary(cursor: &mut Cursor<'_>, collector: &mut Collector<'_>) -> Result<
                 return cursor.end();
             }
         }
+    }
+}
+
+/// Returns the error of a dictionary's value with its key.
+fn under(id: &str, error: PredictionsError) -> PredictionsError {
+    match error {
+        PredictionsError::Malformed { place, reason } => {
+            PredictionsError::Malformed { place, reason: format!("{reason}, under the key `{}`", shown(id)) }
+        }
+        error => error,
     }
 }
 
@@ -276,20 +167,24 @@ fn begins_as_diff(text: &str) -> bool {
 }
 
 fn add(raw: Raw, key: Option<String>, place: Place, collector: &mut Collector<'_>) -> Result<(), PredictionsError> {
+    let names_task = |known: &str| key.is_some() && matches!(known, "instance_id" | "task_id");
+    for unknown in raw.keys.iter() {
+        collector.unknown_key(unknown, &place, |known| !raw.has(known) && !names_task(known));
+    }
     let own = raw.instance_id.or(raw.task_id);
     let id = match (key, own) {
         (Some(key), Some(own)) if key != own => {
             return Err(field(
                 &place,
                 "instance_id",
-                format!("is not the key that it stands under, `{}`", super::shown(&key)),
+                format!("is not the key that it stands under, `{}`", shown(&key)),
             ));
         }
         (Some(id), _) | (None, Some(id)) => id,
         (None, None) => {
             return Err(match Foreign::of(&raw.keys) {
                 Some(format) => PredictionsError::Foreign { path: place.path, format },
-                None => field(&place, "instance_id", "is missing".to_owned()),
+                None => PredictionsError::NoTask { unknown: raw.keys.task().map(shown), place },
             });
         }
     };
@@ -304,7 +199,7 @@ fn add(raw: Raw, key: Option<String>, place: Place, collector: &mut Collector<'_
         match &mut collector.contentless {
             Some(known) => known.others += 1,
             none => {
-                let unknown = raw.keys.meant().map(|(key, known)| (super::shown(key), known));
+                let unknown = raw.keys.meant().map(|(key, known)| (shown(key), known));
                 *none = Some(Contentless { place: place.clone(), unknown, others: 0 });
             }
         }
@@ -319,15 +214,27 @@ fn add(raw: Raw, key: Option<String>, place: Place, collector: &mut Collector<'_
     collector.add(&id, raw.model_name_or_path.as_deref(), prediction)
 }
 
-fn in_line(place: &Place, error: &serde_json::Error) -> PredictionsError {
-    if error.is_eof() {
-        return PredictionsError::Malformed { place: place.clone(), reason: TRUNCATED.to_owned() };
-    }
-    // The parser got only one line, so of its position only the column is meaningful.
-    let reason = error.to_string();
-    let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
-    let reason = format!("{reason}, column {}", error.column());
-    PredictionsError::Malformed { place: place.clone(), reason: super::shown(&reason) }
+/// Returns a parser's message in words of JSON, without a position.
+fn worded(error: &serde_json::Error) -> String {
+    const KINDS: [(&str, &str); 6] = [
+        ("sequence", "a list"),
+        ("map", "an object"),
+        ("string ", "the text "),
+        ("integer ", "the number "),
+        ("floating point ", "the number "),
+        ("boolean ", ""),
+    ];
+    let message = error.to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    let found = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    let Some((found, expected)) = found.and_then(|found| found.rsplit_once(", expected ")) else {
+        return message.to_owned();
+    };
+    let kind = KINDS.iter().find_map(|(kind, word)| Some((*word, found.strip_prefix(kind)?)));
+    let (word, found) = kind.unwrap_or(("", found));
+    let shown: String = found.chars().take(60).collect();
+    let more = if shown.len() < found.len() { "\u{2026}" } else { "" };
+    format!("there is {word}{shown}{more}, expected {expected}")
 }
 
 struct Cursor<'a> {
@@ -368,19 +275,27 @@ impl Cursor<'_> {
 
     /// Reads and skips one value of a type.
     fn value<T: DeserializeOwned>(&mut self) -> Result<T, PredictionsError> {
-        let place = self.place();
         let mut values = serde_json::Deserializer::from_slice(&self.bytes[self.offset..]).into_iter::<T>();
         let value = match values.next() {
             Some(Ok(value)) => value,
-            Some(Err(error)) => {
-                // The parser counts lines from the value's first line.
-                let line = place.line.unwrap_or(1) + (error.line() as u64).saturating_sub(1);
-                return Err(in_line(&Place { line: Some(line), ..place }, &error));
-            }
+            Some(Err(error)) => return Err(self.failed(self.offset, &error)),
             None => return Err(self.malformed(TRUNCATED)),
         };
         self.offset += values.byte_offset();
         Ok(value)
+    }
+
+    /// Returns the error of a parser that began at this offset. It counts lines, and the first line's columns, from there.
+    fn failed(&self, start: usize, error: &serde_json::Error) -> PredictionsError {
+        let before = &self.bytes[..start];
+        let of_line = before.iter().rev().take_while(|byte| **byte != b'\n').count();
+        let lines = before.iter().filter(|byte| **byte == b'\n').count() + error.line().max(1);
+        let column = error.column() + if error.line() <= 1 { of_line } else { 0 };
+        let reason = match error.is_eof() {
+            true => TRUNCATED.to_owned(),
+            false => shown(&format!("{}, column {column}", worded(error))),
+        };
+        PredictionsError::Malformed { place: Place { path: self.path.to_owned(), line: Some(lines as u64) }, reason }
     }
 
     fn end(&mut self) -> Result<(), PredictionsError> {

@@ -28,8 +28,12 @@ const FOREIGN: [(Foreign, &[&str]); 5] = [
     (Foreign::Published, &["project_name", "tracks"]),
 ];
 
+/// The known keys of a prediction.
+pub(super) const KNOWN: [&str; 7] =
+    ["instance_id", "task_id", "model_name_or_path", "model_patch", "model_file", "cost_usd", "tokens"];
+
 /// Keys under which submissions stand.
-pub(super) const CONTENT: [&str; 2] = ["model_patch", "model_file"];
+const CONTENT: [&str; 2] = ["model_patch", "model_file"];
 
 /// Words in keys of whole files.
 const FILE_WORDS: [&str; 6] = ["file", "code", "java", "source", "class", "content"];
@@ -37,7 +41,17 @@ const FILE_WORDS: [&str; 6] = ["file", "code", "java", "source", "class", "conte
 /// The most unknown keys of an object that are kept.
 const MOST_UNKNOWN: usize = 16;
 /// The longest kept key, in bytes.
-const LONGEST: usize = 100;
+const LONGEST: usize = 200;
+/// How alike the letters of two keys are that mean the same.
+const ALIKE: f64 = 0.75;
+/// Words in unknown keys, and the known keys that they mean.
+const MEANT: [(&[&str], &str); 5] = [
+    (&["patch", "diff", "predict", "answer", "completion", "response"], "model_patch"),
+    (&["file", "code", "java", "source"], "model_file"),
+    (&["cost", "usd", "price"], "cost_usd"),
+    (&["token"], "tokens"),
+    (&["model", "agent"], "model_name_or_path"),
+];
 
 impl Foreign {
     /// Returns the format whose keys are all among these.
@@ -101,6 +115,17 @@ impl Keys {
         FOREIGN.iter().any(|(_, keys)| keys.contains(&key)) && !self.unknown.iter().any(|known| known == key)
     }
 
+    /// Returns the kept unknown keys in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.unknown.iter().map(String::as_str)
+    }
+
+    /// Returns the unknown key that most likely holds the task's id.
+    pub(super) fn task(&self) -> Option<&str> {
+        let by_word = || self.iter().find(|key| names_task(key));
+        self.iter().find(|key| likeness(key, "instance_id").max(likeness(key, "task_id")) >= ALIKE).or_else(by_word)
+    }
+
     fn has(&self, key: &str) -> bool {
         (self.named && key == "instance_id") || self.unknown.iter().any(|known| known == key)
     }
@@ -125,6 +150,28 @@ impl Keys {
     }
 }
 
+/// Returns the known key that an unknown one probably means, among those that its object lacks.
+pub(super) fn nearest(key: &str, lacks: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let alike = KNOWN.into_iter().map(|known| (likeness(key, known), known)).filter(|(likeness, _)| *likeness >= ALIKE);
+    let by_letters = alike.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, known)| known);
+    let lower = key.to_lowercase();
+    let by_word =
+        || MEANT.iter().find(|(words, _)| words.iter().any(|word| lower.contains(word))).map(|(_, known)| *known);
+    let by_task = || names_task(key).then_some(KNOWN[0]);
+    by_letters.or_else(by_word).or_else(by_task).filter(|known| lacks(known))
+}
+
+/// Returns how alike two keys are, in [0, 1].
+fn likeness(key: &str, known: &str) -> f64 {
+    strsim::normalized_damerau_levenshtein(&key.to_lowercase(), known)
+}
+
+/// Tells whether a key names a task by its words.
+fn names_task(key: &str) -> bool {
+    let key = key.to_lowercase();
+    key == "id" || key.ends_with("_id") || key.contains("task") || key.contains("instance")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +189,35 @@ mod tests {
             assert_eq!(keys.meant(), Some(expected));
         }
         assert_eq!(Keys::default().meant(), None);
+    }
+
+    #[test]
+    fn a_known_key_is_meant_only_where_it_is_missing() {
+        for (key, expected) in [
+            ("model", Some("model_name_or_path")),
+            ("Agent", Some("model_name_or_path")),
+            ("cost", Some("cost_usd")),
+            ("cost_used", Some("cost_usd")),
+            ("total_tokens", Some("tokens")),
+            ("model_ptch", Some("model_patch")),
+            ("testFile", Some("model_file")),
+            ("instanceId", Some("instance_id")),
+            ("id", Some("instance_id")),
+            ("more", None),
+            ("exit_status", None),
+        ] {
+            assert_eq!(nearest(key, |_| true), expected, "{key}");
+            assert_eq!(nearest(key, |_| false), None, "{key}");
+        }
+        for (keys, expected) in [
+            (&["model_patch", "id"][..], Some("id")),
+            (&["video", "instanceid"], Some("instanceid")),
+            (&["video", "name"], None),
+        ] {
+            let mut all = Keys::default();
+            keys.iter().for_each(|key| all.add(key));
+            assert_eq!(all.task(), expected);
+        }
     }
 
     #[test]

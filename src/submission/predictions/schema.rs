@@ -4,7 +4,9 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use super::json::{BEGINNINGS, Raw};
+use super::json::BEGINNINGS;
+use super::keys::KNOWN;
+use super::raw::Raw;
 
 const DESCRIPTION: &str = "A file of predictions: one `$defs/prediction` a line, or one value. That value is a `$defs/list`, \
     or a `$defs/dictionary` by the tasks' ids. The program refuses some files that conform, such as those with two different \
@@ -42,10 +44,11 @@ pub(crate) fn schema() -> Schema {
             "dictionary": {
                 "type": "object",
                 "minProperties": 1,
-                "propertyNames": { "not": { "enum": ["instance_id", "task_id"] } },
+                "propertyNames": { "not": { "enum": KNOWN } },
                 "additionalProperties": { "anyOf": [
                     { "$ref": "#/$defs/submission" },
                     { "description": "The text of a diff.", "type": "string", "pattern": beginnings },
+                    { "description": "Nothing.", "type": "null" },
                 ] },
             },
         },
@@ -68,6 +71,7 @@ mod tests {
         };
         let valid = jsonschema::draft202012::new(&whole).unwrap();
         let directory = tempfile::tempdir().unwrap();
+        let known = [super::super::tests::task("t")];
         let path = directory.path().join("p.json");
         for (form, text, taken) in [
             ("prediction", json!({"instance_id": "t", "model_patch": "x"}), true),
@@ -89,11 +93,13 @@ mod tests {
             ("dictionary", json!({"t": {"instance_id": "t", "model_file": null}}), true),
             ("dictionary", json!({"t": "package a;"}), false),
             ("dictionary", json!({"t": {}}), false),
-            ("dictionary", json!({"t": null}), false),
+            ("dictionary", json!({"t": null}), true),
+            ("dictionary", json!({"t": null, "model_patch": null}), false),
+            ("dictionary", json!({"id": "t", "model_patch": "x"}), false),
             ("dictionary", json!({}), false),
         ] {
             fs_err::write(&path, text.to_string()).unwrap();
-            let found = read(&path, Selection { known: &[], selected: &[] }, Several::Repetitions);
+            let found = read(&path, Selection { known: &known, selected: &known }, Several::Repetitions);
             assert_eq!(found.is_ok(), taken, "{text}: {found:?}");
             assert_eq!(part(form).is_valid(&text), taken, "{text}");
             assert_eq!(valid.is_valid(&text), taken, "{text}");

@@ -3,9 +3,10 @@ use super::*;
 use crate::submission::damage::{damaged, damages};
 use crate::task::Track;
 
+mod mistakes;
 mod strange;
 
-fn task(id: &str) -> Task {
+pub(super) fn task(id: &str) -> Task {
     Task {
         id: id.parse().unwrap(),
         repository: "o/n".parse().unwrap(),
@@ -183,12 +184,18 @@ fn different_bytes_for_one_task_are_an_error_that_names_both_lines() {
 fn kind(error: &PredictionsError) -> &'static str {
     match error {
         PredictionsError::Io(_) => "io",
+        PredictionsError::Absent(_) => "absent",
+        PredictionsError::Stdin => "stdin",
         PredictionsError::Kind(_) => "kind",
         PredictionsError::TooLarge { .. } => "too large",
         PredictionsError::Malformed { .. } => "malformed",
         PredictionsError::Field { field, .. } => field,
         PredictionsError::Conflict { .. } => "conflict",
-        PredictionsError::Nothing(_) => "nothing",
+        PredictionsError::Nothing { .. } => "nothing",
+        PredictionsError::NoTask { .. } => "no task",
+        PredictionsError::Nested { .. } => "nested",
+        PredictionsError::Unmatched { .. } => "unmatched",
+        PredictionsError::OtherName { .. } => "other name",
         PredictionsError::Foreign { .. } => "foreign",
         PredictionsError::NoContent { .. } => "no content",
     }
@@ -244,7 +251,7 @@ fn malformed_files_are_typed_errors_that_name_the_file() {
         // Other types than they should have.
         (text("[1]"), "malformed"),
         (text("[null]"), "malformed"),
-        (text("[{}]"), "instance_id"),
+        (text("[{}]"), "no task"),
         (text("[\"t1\"]"), "malformed"),
         (text("{\"t1\"}"), "malformed"),
         (text("{\"t1\":}"), "malformed"),
@@ -253,8 +260,8 @@ fn malformed_files_are_typed_errors_that_name_the_file() {
         (text("{\"t1\":[\"patch\"]}"), "malformed"),
         (text("{\"instance_id\":1}"), "malformed"),
         (text("{\"instance_id\":[\"t1\"]}"), "malformed"),
-        (text("{\"instance_id\":null}\n{}"), "instance_id"),
-        (text("{\"instance_id\":\"t1\"}\n{\"model_patch\":\"x\"}"), "instance_id"),
+        (text("{\"instance_id\":null}\n{}"), "no task"),
+        (text("{\"instance_id\":\"t1\"}\n{\"model_patch\":\"x\"}"), "no task"),
         (text("{\"instance_id\":\"t1\"}\n[]"), "malformed"),
         (of("\"model_patch\":1"), "malformed"),
         (of("\"model_patch\":[\"a\",\"b\"]"), "malformed"),
@@ -343,10 +350,7 @@ fn directories_hold_patches_or_test_files() {
     let linked = fixture.read(&fixture.directory.path().join("agent"));
     assert!(linked.is_err());
     fixture.write("other/readme.txt", "x");
-    assert!(matches!(fixture.read(&fixture.directory.path().join("other")), Err(PredictionsError::Nothing(_))));
-    fixture.write("other/t1.patch", "p");
-    let strays = fixture.read(&fixture.directory.path().join("other")).unwrap().strays;
-    assert_eq!(strays, [fixture.directory.path().join("other/readme.txt")]);
+    assert!(matches!(fixture.read(&fixture.directory.path().join("other")), Err(PredictionsError::Nothing { .. })));
 }
 
 #[test]

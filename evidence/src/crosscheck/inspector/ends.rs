@@ -107,6 +107,7 @@ impl Inspector {
             class: &facts.class,
             methods: &runnable.passing,
             logs: &runnable.logs,
+            seed: 0,
         };
         let (mut mutants, mut unknown) = (Vec::new(), Vec::new());
         for (number, place) in places.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The errors of clusters.
 
-use super::{disk, path, text};
+use super::{absent, disk, path, text};
 use crate::cluster::ClusterError;
 use crate::cluster::ended::Ended;
 use crate::error::CommandError;
@@ -9,7 +9,7 @@ pub(super) fn of_clusters() -> Vec<CommandError> {
     let run = || text("run");
     let ended = |state| Some(Ended { state: text(state), node: Some(text("n1")) });
     super::all([
-        ClusterError::NoClient { client: "sbatch", source: std::io::ErrorKind::NotFound.into() },
+        ClusterError::NoClient { client: "sbatch", source: absent() },
         ClusterError::Refused { client: "sbatch", words: text("invalid partition specified: nowhere") },
         ClusterError::Refused { client: "squeue", words: text("invalid user") },
         ClusterError::Unreached { client: "sbatch", words: text("Socket timed out on send/recv operation") },

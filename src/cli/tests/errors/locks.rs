@@ -44,6 +44,7 @@ pub(super) fn of_resolution() -> Vec<CommandError> {
             }),
         },
         LockError::Exhausted { repository: repository(), cause: Exhausted::Paths },
+        LockError::FileName { repository: repository(), path: text("g/\u{fffd}.jar") },
         LockError::Container { repository: repository(), cause: text("out of memory") },
     ]);
     errors.extend(within(stores().into_iter().map(DoorError::Store).collect(), LockError::Door));

@@ -18,7 +18,7 @@ fn keys_of_measurements_name_their_inputs() {
         [FocalLines { rule: Rule::Extent, path, package, first_line, last_line, added: Vec::new() }]
     };
     let mutation = |of: &str, by, id: &str, (path, some): (&str, &[usize]), own: &[FocalLines]| {
-        mutation_key(launch(of), by, &task(id), (&lines(path, some), own), &[file("p", "A.java")])
+        mutation_key(launch(of), by, &task(id), (&lines(path, some), own), &[file("p", "A.java")], None)
     };
     let trace = |launch: &Digest, tracer: &str| {
         let jars = ToolJars { tracer: Path::new(tracer).to_owned(), ..ToolJars::below(Path::new("/x")) };
@@ -34,7 +34,7 @@ fn keys_of_measurements_name_their_inputs() {
     };
     let sources = [file("p", "A.java")];
     let controls = |of: &str, last_line, old: Option<&RevisionInput>, measured: u32| {
-        control_key(launch(of), (&extent(last_line), &sources), old, &measured)
+        control_key(launch(of), (&extent(last_line), &sources), old, &measured, None)
     };
     let old = revision("tree", "module");
     let keys = [
@@ -45,7 +45,7 @@ fn keys_of_measurements_name_their_inputs() {
         ("its old code", controls("a", 2, Some(&revision("other", "module")), 1)),
         ("its old module", controls("a", 2, Some(&revision("tree", "other")), 1)),
         ("no old code", controls("a", 2, None, 1)),
-        ("its sources", control_key(launch("a"), (&extent(2), &[]), Some(&old), &1)),
+        ("its sources", control_key(launch("a"), (&extent(2), &[]), Some(&old), &1, None)),
         ("coverage", coverage_key(launch("a"), &[file("p", "A.java")])),
         ("its launch", coverage_key(launch("b"), &[file("p", "A.java")])),
         ("its package", coverage_key(launch("a"), &[file("q", "A.java")])),
@@ -62,8 +62,20 @@ fn keys_of_measurements_name_their_inputs() {
         ("all of them", mutation("a", JudgedBy::Warm, "t", ("A.java", &[1]), &[])),
         (
             "its sources",
-            mutation_key(launch("a"), JudgedBy::Warm, &task("t"), (&lines("A.java", &[1]), &own(1, 2)), &[]),
+            mutation_key(launch("a"), JudgedBy::Warm, &task("t"), (&lines("A.java", &[1]), &own(1, 2)), &[], None),
         ),
+        (
+            "a chosen seed",
+            mutation_key(
+                launch("a"),
+                JudgedBy::Warm,
+                &task("t"),
+                (&lines("A.java", &[1]), &own(1, 2)),
+                &[file("p", "A.java")],
+                Some(1),
+            ),
+        ),
+        ("a chosen seed of controls", control_key(launch("a"), (&extent(2), &sources), Some(&old), &1, Some(1))),
         ("trace", trace(&launch("a"), "tracer")),
         ("its launch", trace(&launch("b"), "tracer")),
         ("its tracer", trace(&launch("a"), "other")),

@@ -20,7 +20,7 @@ use crate::task::TaskId;
 
 mod index;
 mod script;
-mod standing;
+pub(super) mod standing;
 mod task;
 mod template;
 #[cfg(test)]

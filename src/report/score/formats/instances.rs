@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::data_dir::write_atomically;
 use crate::execution::scoring::{log_directory, model_directory};
 use crate::metrics::category::Category;
-use crate::report::score::{RunFigures, ScoreReport, ScoredModel, ScoredTask};
-use crate::task::{MethodId, Side, TaskId, Track};
+use crate::report::score::{ScoreReport, ScoredModel, ScoredTask};
+use crate::task::{MethodId, Side, Track};
 
 /// A completed instance, under the keys of SWE-bench where they mean the same.
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ struct Instance<'a> {
     tests_status: Option<TestsStatus<'a>>,
     /// Each target method's category.
     methods: BTreeMap<&'a MethodId, &'static str>,
-    /// Directories of logs, of launches on new and on old code.
+    /// Directories of logs, of launches on new and on old code. Those of kept results lie in another run.
     logs: BTreeMap<&'static str, String>,
 }
 
@@ -46,17 +46,6 @@ struct Status<'a> {
     failure: Vec<&'a MethodId>,
 }
 
-/// The summary of a model.
-#[derive(Serialize)]
-struct Summary<'a> {
-    #[serde(flatten)]
-    run: &'a RunFigures,
-    resolved_instances: usize,
-    resolved_ids: Vec<&'a TaskId>,
-    unresolved_instances: usize,
-    unresolved_ids: Vec<&'a TaskId>,
-}
-
 /// Writes the files into a directory, which must exist. Each model's summary is written after its instances.
 ///
 /// # Errors
@@ -64,30 +53,16 @@ struct Summary<'a> {
 pub fn write_directory(directory: &Path, report: &ScoreReport, models: &[ScoredModel]) -> io::Result<()> {
     for (run, model) in report.runs.iter().zip(models) {
         let of_model = directory.join(&model.run_id).join(model_directory(&model.model));
-        let (mut resolved, mut unresolved) = (Vec::new(), Vec::new());
         let completed = |scored: &&ScoredTask| model.instances.completed_ids.contains(&scored.task.id);
         for scored in model.tasks.iter().filter(completed) {
             let id = &scored.task.id;
-            let instance = instance(model, scored);
-            if instance.resolved {
-                resolved.push(id)
-            } else {
-                unresolved.push(id)
-            }
             let of_instance = of_model.join(id.as_str());
             fs::create_dir_all(&of_instance)?;
-            let bytes = serde_json::to_vec_pretty(&BTreeMap::from([(id, instance)]))?;
+            let bytes = serde_json::to_vec_pretty(&BTreeMap::from([(id, instance(model, scored))]))?;
             write_atomically(&of_instance.join("report.json"), &bytes)?;
         }
-        let summary = Summary {
-            run,
-            resolved_instances: resolved.len(),
-            resolved_ids: resolved,
-            unresolved_instances: unresolved.len(),
-            unresolved_ids: unresolved,
-        };
         let name = format!("{}.{}.json", model_directory(&model.model), model.run_id);
-        write_atomically(&directory.join(name), &serde_json::to_vec_pretty(&summary)?)?;
+        write_atomically(&directory.join(name), &serde_json::to_vec_pretty(run)?)?;
     }
     Ok(())
 }
@@ -106,8 +81,14 @@ fn instance<'a>(model: &ScoredModel, scored: &'a ScoredTask) -> Instance<'a> {
     }
     let id = &scored.task.id;
     let logs = [("new", Side::New), ("old", Side::Old)].into_iter().filter_map(|(name, code)| {
-        let directory = model.path.join("logs").join(log_directory(&model.model, id, code));
-        directory.is_dir().then(|| (name, directory.display().to_string()))
+        let own = log_directory(&model.model, id, code);
+        let launches = scored.methods.iter().flat_map(|method| method.new.iter().chain(&method.old));
+        let has_logs = launches.filter(|one| one.code == code).any(|one| one.measured.logs.as_ref() == Some(&own));
+        let own = has_logs.then(|| model.path.join("logs").join(own));
+        let kept = scored.kept_logs.iter().filter(|logs| logs.code == code);
+        let kept = kept.map(|logs| logs.run.join("logs").join(&logs.directory));
+        let directory = own.into_iter().chain(kept).find(|directory| directory.is_dir())?;
+        Some((name, directory.display().to_string()))
     });
     Instance {
         patch_is_none: false,

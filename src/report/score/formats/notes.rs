@@ -3,18 +3,35 @@
 
 use std::collections::BTreeMap;
 
+use super::html::standing::{Differing, differing};
+use super::table::track_name;
 use crate::metrics::category::Category;
 use crate::output::{counted, escape};
 use crate::report::score::{Certified, Excluded, RunFigures, ScoreReport, ScoredModel, ScoredTask};
+use crate::task::Track;
 
 /// The most names of a kind.
 const MOST_NAMED: usize = 10;
 
-/// Returns the sentences of a report, each without its full stop. They contain untrusted names.
+/// Returns the sentences of a report, each without its full stop. They contain untrusted names, but no line breaks of these.
 pub fn notes(report: &ScoreReport, models: &[ScoredModel]) -> Vec<String> {
     let mut notes = Vec::new();
     if !report.period.is_unbounded() {
         notes.push(format!("only {}", report.period));
+    }
+    for track in [Track::TestUpdate, Track::TestGeneration] {
+        let has_differences = report.comparisons.iter().any(|comparison| comparison.track == track);
+        let note = match differing(report, models, track) {
+            None => continue,
+            Some(Differing::Models) if has_differences => {
+                "the models were not scored on the same tasks; compare them by the differences, which are over tasks that \
+                 both have"
+            }
+            Some(Differing::Models) => "the models were not scored on the same tasks",
+            Some(Differing::Apart) => "the models share no tasks, so they can't be compared",
+            Some(Differing::Gold) => "the developers' tests (gold) were not scored on the same tasks as the models",
+        };
+        notes.push(format!("{}: {note}", track_name(track)));
     }
     notes.extend(report.certified.iter().map(of_certified));
     let mut last_run = None;
@@ -29,7 +46,7 @@ pub fn notes(report: &ScoreReport, models: &[ScoredModel]) -> Vec<String> {
     notes
 }
 
-/// Returns which tasks and methods are not certified, and why.
+/// Returns the note that lists tasks and methods without a certificate, by reason.
 fn of_certified(certified: &Certified) -> String {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for Excluded { task, method, reason } in &certified.excluded {
@@ -45,7 +62,7 @@ fn of_certified(certified: &Certified) -> String {
     });
     format!(
         "certified by {}: {} of {}{}",
-        certified.validation,
+        escape(&certified.validation),
         certified.certified,
         counted(certified.tasks, "task", "tasks"),
         left_out.collect::<String>()
@@ -55,7 +72,7 @@ fn of_certified(certified: &Certified) -> String {
 /// Returns the sentences about one model in one run.
 pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
     let mut notes = Vec::new();
-    let who = format!("{} {}", run.run_id, run.model);
+    let who = format!("{} {}", escape(&run.run_id), escape(&run.model));
     if run.missing_count > 0 {
         let number = counted(run.missing_count, "selected task, which counts", "selected tasks, which count");
         let names = first(run.missing_count, run.missing.iter());
@@ -92,7 +109,7 @@ pub fn of_model(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
     notes
 }
 
-/// Returns what an incomplete model lacks; `None` for a complete one.
+/// Returns the note about the results that a model lacks; `None` for a complete model.
 pub fn lacks(model: &ScoredModel) -> Option<String> {
     let methods = model.tasks.iter().flat_map(|scored| &scored.methods);
     let unscored = methods.filter(|method| method.verdict.paper_verdict.is_none()).count();
@@ -100,6 +117,7 @@ pub fn lacks(model: &ScoredModel) -> Option<String> {
     if !model.finished {
         lacks.push("the run is not finished".to_owned());
     }
+    lacks.extend(model.facts.records_missing.as_ref().map(|missing| format!("{missing} are missing")));
     if unscored > 0 {
         lacks.push(format!("{} unscored", counted(unscored, "method is", "methods are")));
     }
@@ -134,7 +152,7 @@ fn unscored(model: &ScoredModel) -> Vec<String> {
     notes
 }
 
-/// Returns how many methods count as HrnsFail for which reason, most first; `None` if there are none.
+/// Returns the note with the number of HrnsFail methods per reason, the most frequent first; `None` without such methods.
 fn harness_reasons(model: &ScoredModel) -> Option<String> {
     let mut reasons: BTreeMap<(String, String), usize> = BTreeMap::new();
     for scored in &model.tasks {
@@ -163,13 +181,13 @@ fn harness_reasons(model: &ScoredModel) -> Option<String> {
 /// Returns the sentences about a run, which apply to each of its models.
 pub fn of_run(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
     let mut notes = Vec::new();
+    let run_id = escape(&run.run_id);
     if run.gold_incomplete > 0 {
         let number = counted(run.gold_incomplete, "task", "tasks");
         let unmeasured = model.tasks.iter().filter(|scored| scored.measured.gold_incomplete);
         let names = first(run.gold_incomplete, unmeasured.map(|scored| &scored.task.id));
         notes.push(format!(
-            "{}: the developers' tests were not run, or not measured, for {number}, which no mean of theirs has: {names}",
-            run.run_id
+            "{run_id}: the developers' tests were not run, or not measured, for {number}, which no mean of theirs has: {names}"
         ));
     }
     if !run.gold_failed.is_empty() {
@@ -177,17 +195,16 @@ pub fn of_run(run: &RunFigures, model: &ScoredModel) -> Vec<String> {
         let number = counted(run.gold_failed.len(), one, several);
         let names = first(run.gold_failed.len(), run.gold_failed.iter());
         notes.push(format!(
-            "{}: the developers' tests of {number} on new code, where their labels say that they pass: {names}",
-            run.run_id
+            "{run_id}: the developers' tests of {number} on new code, where their labels say that they pass: {names}"
         ));
     }
     if run.not_selected > 0 {
         let number = counted(run.not_selected, "prediction", "predictions");
-        notes.push(format!("{}: {number} for tasks that were not selected", run.run_id));
+        notes.push(format!("{run_id}: {number} for tasks that were not selected"));
     }
     if run.repeated > 0 {
         let number = counted(run.repeated, "prediction", "predictions");
-        notes.push(format!("{}: {number} there before, equal in bytes and cost", run.run_id));
+        notes.push(format!("{run_id}: {number} there before, equal in bytes and cost"));
     }
     notes
 }
@@ -206,8 +223,9 @@ mod tests {
     use super::*;
     use crate::execution::scoring::record::{ScoreRecord, SubmissionFault};
     use crate::outcome::{HarnessReason, Outcome};
+    use crate::report::score::figures;
     use crate::report::score::tests::fixture::{Fixture, Ran};
-    use crate::task::Track;
+    use crate::submission::GOLD;
 
     #[test]
     fn every_reason_of_a_harness_failure_is_counted() {
@@ -230,6 +248,42 @@ mod tests {
         let reasons = harness_reasons(&run.read(true)[0]).unwrap();
         let fenced = "2 harness_fail(malformed_patch) (markdown_fence)";
         assert_eq!(reasons, format!("{fenced}, 1 harness_fail(empty), 1 harness_fail(wrong_base)"));
+    }
+
+    #[test]
+    fn models_of_different_tasks_are_told() {
+        let task = |id| (id, "a/one", Track::TestUpdate, "2024-01-01", &["T#a"][..]);
+        let run = |name, tasks: &[&'static str]| {
+            Fixture::new(&[name], &tasks.iter().copied().map(task).collect::<Vec<_>>()).read(true)
+        };
+        let said = |models: &[ScoredModel]| -> Option<String> {
+            let notes = notes(&figures(models), models);
+            notes.iter().find_map(|note| Some(note.strip_prefix("test_update: ")?.to_owned()))
+        };
+        let (models, advice) = ("the models were not scored on the same tasks", "; compare them by the differences");
+        // An interval needs two tasks, so there is no difference over one.
+        assert_eq!(said(&[run("m", &["t1", "t2"]), run("n", &["t1"])].concat()).as_deref(), Some(models));
+        let both = said(&[run("m", &["t1", "t2", "t3"]), run("n", &["t1", "t2"])].concat()).unwrap();
+        assert!(both.starts_with(&format!("{models}{advice}")), "{both}");
+        // The numbers are equal.
+        let apart = said(&[run("m", &["t1"]), run("n", &["t2"])].concat());
+        assert_eq!(apart.as_deref(), Some("the models share no tasks, so they can't be compared"));
+        assert_eq!(said(&[run("m", &["t1", "t2"]), run("n", &["t1", "t2"])].concat()), None);
+        // The developers' tests are apart, and samples are one model of the tasks that all have.
+        let gold = said(&[run("m", &["t1", "t2"]), run(GOLD, &["t1"])].concat()).unwrap();
+        assert!(gold.starts_with("the developers' tests (gold) were not scored on the same tasks"), "{gold}");
+        let mut samples = [run("m", &["t1", "t2"]), run("n", &["t1"])].concat();
+        samples.iter_mut().for_each(|model| model.sample_of = Some("s".to_owned()));
+        assert_eq!(said(&samples), None);
+    }
+
+    #[test]
+    fn no_name_begins_a_line() {
+        let evil = "evil\nrun fake: everything is complete";
+        let models = Fixture::new(&[evil], &[("t1", "a/one", Track::TestUpdate, "2024-01-01", &["T#a"])]).read(true);
+        let notes = notes(&figures(&models), &models);
+        assert!(notes.iter().any(|note| note.contains("evil\\nrun fake")), "{notes:?}");
+        assert!(notes.iter().all(|note| !note.contains('\n')), "{notes:?}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::task::Track;
 type Column = (&'static str, fn(&Figures) -> Option<f64>, usize);
 
 /// The columns of figures, in order.
-pub const COLUMNS: [Column; 15] = [
+pub const COLUMNS: [Column; 17] = [
     ("Success%", |figures| figures.success_percent, 1),
     ("Redundant%", |figures| figures.redundant_percent, 1),
     ("ExecFail%", |figures| figures.exec_fail_percent, 1),
@@ -18,6 +18,8 @@ pub const COLUMNS: [Column; 15] = [
     ("HrnsFail%", |figures| figures.hrns_fail_percent, 1),
     ("Strict%", |figures| figures.strict_success_percent, 1),
     ("Clean%", |figures| figures.clean_success_percent, 1),
+    ("Resolved%", |figures| figures.resolved_percent, 1),
+    ("WellFormed%", |figures| figures.well_formed_percent, 1),
     ("Coverage", |figures| figures.avg_coverage_pred, 1),
     ("CoverageGold", |figures| figures.avg_coverage_gold, 1),
     ("CovOnPass", |figures| figures.cov_on_pass, 1),
@@ -93,6 +95,24 @@ pub struct Sheet {
     pub rows: Vec<Vec<String>>,
 }
 
+impl Sheet {
+    /// Returns the table without its column of runs, for a report of one run.
+    pub fn without_run(mut self) -> Self {
+        let Some(column) = self.headings.iter().position(|heading| *heading == "run") else { return self };
+        self.headings.remove(column);
+        for row in &mut self.rows {
+            row.remove(column);
+        }
+        self.words -= 1;
+        self
+    }
+}
+
+/// Returns the table of the figures: a row for each model and track.
+pub fn figures(report: &ScoreReport) -> Sheet {
+    Sheet { title: "Figures", headings: headings(), words: 3, rows: rows(report) }
+}
+
 /// Returns the tables that are not empty.
 pub fn sheets(report: &ScoreReport) -> Vec<Sheet> {
     let sheets = [
@@ -152,7 +172,7 @@ pub fn caps(report: &ScoreReport) -> Sheet {
             let by_task = [cap.success_percent, cap.hrns_fail_percent];
             let by_method = [cap.method_success_percent, cap.method_hrns_fail_percent];
             row.extend([by_task, by_method].concat().into_iter().map(|percent| shown(percent, 1)));
-            row.extend([shown(cap.mean_cost_usd, 2), shown(cap.mean_tokens, 0)]);
+            row.extend([cost(cap.mean_cost_usd), shown(cap.mean_tokens, 0)]);
             row
         })
     });
@@ -165,13 +185,13 @@ fn costs(report: &ScoreReport) -> Sheet {
     headings.extend(["10 %", "20 %", "30 %", "40 %", "50 %", "60 %", "70 %", "80 %", "90 %", "100 %"]);
     let known = of_tracks(report).filter(|(_, figures)| !figures.all.cost_deciles_usd.is_empty());
     let rows = known.map(|(mut row, figures)| {
-        row.extend(figures.all.cost_deciles_usd.iter().map(|cost| shown(Some(*cost), 2)));
+        row.extend(figures.all.cost_deciles_usd.iter().map(|decile| cost(Some(*decile))));
         row
     });
     Sheet { title: "Cost in $ that this share of tasks does not exceed", headings, words: 3, rows: rows.collect() }
 }
 
-/// Returns what one of some samples comes to; without rows if no model has several.
+/// Returns the sheet of pass@k for models with several samples. It has no rows if no model has several.
 pub fn samples(report: &ScoreReport) -> Sheet {
     let headings = vec!["model", "track", "samples", "k", "tasks", "pass@k", "low", "high", "pass@k of methods"];
     let of_model = |sampled: &SampledModel, track: Track, pass: &PassAt| {
@@ -185,7 +205,7 @@ pub fn samples(report: &ScoreReport) -> Sheet {
     Sheet { title: "Several samples: one of k resolves the task", headings, words: 2, rows: rows.collect() }
 }
 
-/// Returns what each sample comes to alone; without rows if no model has several.
+/// Returns the sheet with the figures of each single sample. It has no rows if no model has several samples.
 pub fn each_sample(report: &ScoreReport) -> Sheet {
     let headings = vec!["model", "track", "run", "sample", "tasks", "resolved%", "Success%"];
     let of_sample = |sampled: &SampledModel, track: Track, one: &OneSample| {
@@ -282,6 +302,16 @@ pub fn shown(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
 }
 
+/// Returns a cost in dollars with its cents. A cost below ten cents has two digits that are no leading zeros, and at most twelve
+/// after the point.
+fn cost(dollars: Option<f64>) -> String {
+    let digits = match dollars {
+        Some(dollars) if dollars > 0.0 && dollars < 0.1 => (1.0 - dollars.log10().floor()).min(12.0) as usize,
+        _ => 2,
+    };
+    shown(dollars, digits)
+}
+
 /// Returns the ends of a difference's interval.
 pub fn between([low, high]: [f64; 2]) -> String {
     format!("{low:+.1} to {high:+.1}")
@@ -292,5 +322,41 @@ pub fn track_name(track: Track) -> &'static str {
     match track {
         Track::TestUpdate => "test_update",
         Track::TestGeneration => "test_generation",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_costs_keep_two_digits() {
+        for (dollars, written) in [
+            (Some(0.0), "0.00"),
+            (Some(0.0042), "0.0042"),
+            (Some(0.000_000_12), "0.00000012"),
+            (Some(0.056), "0.056"),
+            (Some(0.1), "0.10"),
+            (Some(12.345), "12.35"),
+            (Some(1e-300), "0.000000000000"),
+            (None, "–"),
+        ] {
+            assert_eq!(cost(dollars), written);
+        }
+    }
+
+    #[test]
+    fn a_table_of_one_run_has_no_column_of_runs() {
+        let sheet = |headings: &[&'static str], rows: &[&[&str]]| Sheet {
+            title: "",
+            headings: headings.to_vec(),
+            words: 2,
+            rows: rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect(),
+        };
+        let narrow = sheet(&["model", "run", "n"], &[&["m", "r", "1"], &["n", "r", "2"]]).without_run();
+        assert_eq!((narrow.headings, narrow.words), (vec!["model", "n"], 1));
+        assert_eq!(narrow.rows, [["m", "1"], ["n", "2"]]);
+        let without = sheet(&["model", "track"], &[]).without_run();
+        assert_eq!((without.headings.len(), without.words), (2, 2));
     }
 }

@@ -45,7 +45,15 @@ fn strange_files_lose_nothing() {
         ("{\"instance_id\":\"t1\",\"tokens\":18446744073709551615,\"model_patch\":\"\\u0000\"}", [1, 0, 0, 0]),
         (&deep, [1, 0, 0, 0]),
     ] {
-        let predictions = fixture.text(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        // A file whose ids are all unknown is refused.
+        let (text, counts) = match counts {
+            [0, unknown, others @ ..] => {
+                let known = "{\"model_patch\":null,\"instance_id\":\"t2\"}";
+                (format!("{text}\n{known}\n"), [1, unknown, others[0], others[1]])
+            }
+            counts => (text.to_owned(), counts),
+        };
+        let predictions = fixture.text(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let found: usize = predictions.models.values().map(BTreeMap::len).sum();
         let all = [found, predictions.unknown.len(), predictions.not_selected, predictions.repeated];
         assert_eq!(all, counts, "{}", &text[..text.len().min(100)]);
@@ -69,7 +77,7 @@ fn strange_directories_are_typed_errors() {
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     };
 
-    let cases: [(&str, Strange, Read); 19] = [
+    let cases: [(&str, Strange, Read); 22] = [
         ("nothing", |_| {}, Err("nothing")),
         ("only what is hidden", |at| fs::write(at.join(".t1.patch"), "x").unwrap(), Err("nothing")),
         ("a link", |at| symlink("/etc/passwd", at.join("t1.patch")).unwrap(), Err("kind")),
@@ -98,17 +106,43 @@ fn strange_directories_are_typed_errors() {
             Ok([1, 0, 1]),
         ),
         ("a directory for a test file", |at| fs::create_dir_all(at.join("t1/ATest.java")).unwrap(), Err("kind")),
-        ("a directory in place of a patch", |at| fs::create_dir(at.join("t1.patch")).unwrap(), Ok([0, 1, 0])),
+        ("a directory in place of a patch", |at| fs::create_dir(at.join("t1.patch")).unwrap(), Err("unmatched")),
         ("a task's directory without its file", |at| fs::create_dir(at.join("t1")).unwrap(), Ok([1, 0, 0])),
-        ("a name of other letters", |at| fs::write(at.join("T1.patch"), "x").unwrap(), Ok([0, 1, 0])),
-        ("a name of two lines", |at| fs::write(at.join("t1\n\u{1b}[2J.patch"), "x").unwrap(), Ok([0, 1, 0])),
+        ("a name of other letters", |at| fs::write(at.join("T1.patch"), "x").unwrap(), Err("unmatched")),
+        ("a name of two lines", |at| fs::write(at.join("t1\n\u{1b}[2J.patch"), "x").unwrap(), Err("unmatched")),
         (
             "a name that is no UTF-8",
             |at| {
                 let name = std::ffi::OsString::from_vec(b"t1\xff.patch".to_vec());
                 fs::write(at.join(name), "x").unwrap();
             },
-            Ok([0, 1, 0]),
+            Err("unmatched"),
+        ),
+        (
+            "links and sockets of other names",
+            |at| {
+                fs::write(at.join("t1.patch"), "x").unwrap();
+                symlink("/etc/passwd", at.join("notes")).unwrap();
+                symlink("nowhere", at.join("other.patch")).unwrap();
+                drop(std::os::unix::net::UnixListener::bind(at.join("socket")).unwrap());
+            },
+            Ok([1, 0, 0]),
+        ),
+        (
+            "another file in a task's directory",
+            |at| {
+                fs::create_dir(at.join("t1")).unwrap();
+                fs::write(at.join("t1/Wrong.java"), "x").unwrap();
+            },
+            Err("other name"),
+        ),
+        (
+            "a link in a task's directory",
+            |at| {
+                fs::create_dir(at.join("t1")).unwrap();
+                symlink("/etc", at.join("t1/logs")).unwrap();
+            },
+            Ok([1, 0, 0]),
         ),
     ];
     for (what, make, expected) in cases {
@@ -140,7 +174,7 @@ fn strange_directories_are_typed_errors() {
     for path in [fixture.directory.path().join("p.jsonl"), PathBuf::from("/dev/null")] {
         assert_eq!(kind(&fixture.read(&path).unwrap_err()), "kind");
     }
-    assert_eq!(kind(&fixture.read(Path::new("nowhere")).unwrap_err()), "io");
+    assert_eq!(kind(&fixture.read(Path::new("nowhere")).unwrap_err()), "absent");
 }
 
 /// Files of holes take no time to make and would take long to read: their size is looked at before.

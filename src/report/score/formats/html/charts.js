@@ -31,7 +31,6 @@ function ticks(top, most) {
 // The address of the index that the explorer's filters stand for; a task's own page leads back to it.
 let listed = "";
 const addressOf = task => page.inline ? "#task=" + encodeURIComponent(task) : "tasks/" + encodeURIComponent(task) + ".html" + (listed ? "#from=" + listed : "");
-const dollars = value => "$" + (value >= 100 ? value.toFixed(0) : value.toFixed(2));
 
 // Cost against success: the front is made of the models that no other beats in both.
 function costChart(place, standing, reading) {

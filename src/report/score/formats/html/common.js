@@ -10,6 +10,8 @@ const meanings = {
 const byLetter = Object.fromEntries(categories.map(name => [name[0].toUpperCase(), name]));
 const shown = (value, digits = 1) => value === null || value === undefined ? "–" : value.toFixed(digits);
 const number = (count, one, more) => `${count} ${count === 1 ? one : more}`;
+// Costs under ten cents have two digits that are no leading zeros.
+const dollars = value => "$" + value.toFixed(value >= 100 ? 0 : value >= 0.1 || value <= 0 ? 2 : Math.min(12, 1 - Math.floor(Math.log10(value))));
 const known = value => value !== null && value !== undefined;
 const make = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
 function fill(made, attributes, children) {

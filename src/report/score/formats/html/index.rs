@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::super::notes::lacks;
 use super::script::script_json;
-use super::standing::{Entry, entries, run_of, standings};
+use super::standing::{Entry, entries, over_shared, run_of, standings};
 use super::{ByTask, table_name};
-use crate::metrics::aggregate::{Figures, mean, segment};
-use crate::report::score::{AgentMeans, Certified, RunFigures, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
+use crate::metrics::aggregate::{Figures, TrackFigures, mean, segment};
+use crate::report::score::{AgentMeans, Certified, ScoreReport, ScoredMethod, ScoredModel, ScoredTask};
 use crate::submission::GOLD;
 use crate::task::Track;
 
@@ -27,8 +27,11 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let lacking = |model: &ScoredModel| Some(format!("{} {}: {}", model.run_id, model.model, lacks(model)?));
     let incomplete: Vec<String> = models.iter().filter_map(lacking).collect();
+    let period = (!report.period.is_unbounded()).then(|| report.period.to_string());
     write!(out, "{{\"inline\":{inline},\"incomplete\":")?;
     script_json(out, &incomplete)?;
+    out.write_all(b",\"period\":")?;
+    script_json(out, &period)?;
     out.write_all(b",\"facts\":")?;
     script_json(out, &facts(models))?;
     out.write_all(b",\"runs\":")?;
@@ -42,7 +45,7 @@ pub(super) fn write(
     out.write_all(b",\"published\":")?;
     script_json(out, &report.published.iter().map(published).collect::<Vec<_>>())?;
     out.write_all(b",\"segments\":")?;
-    script_json(out, &segments(report))?;
+    script_json(out, &segments(report, models))?;
     out.write_all(b",\"tasks\":[")?;
     let mut between: &[u8] = b"";
     for scored in tasks.values() {
@@ -74,8 +77,8 @@ pub(super) fn runs(models: &[ScoredModel]) -> Vec<Value> {
     found
 }
 
-/// Returns where the figures come from: the program that adds them up, and each run once.
-fn facts(models: &[ScoredModel]) -> Value {
+/// Returns the sources of the figures: the program that computed them, and each run once.
+pub(super) fn facts(models: &[ScoredModel]) -> Value {
     let mut runs: Vec<(&ScoredModel, BTreeSet<&str>)> = Vec::new();
     for model in models {
         let methods = model.tasks.iter().flat_map(|scored| &scored.methods);
@@ -92,7 +95,8 @@ fn facts(models: &[ScoredModel]) -> Value {
             "run": model.run_id,
             "started": facts.started,
             "finished": facts.finished,
-            "seed": facts.seed,
+            // The page's numbers are doubles, which have no room for all digits of a seed.
+            "seed": facts.seed.to_string(),
             "repeats": facts.repeats,
             "measured": facts.measured,
             "identity": facts.identity,
@@ -127,17 +131,21 @@ fn group(entry: &Entry<'_>) -> Value {
     }
 }
 
-/// Returns the values of each model by track and half-year. A model with several samples has their mean.
-pub(super) fn segments(report: &ScoreReport) -> Vec<Value> {
+/// Returns the values of each model by track and half-year. A model with several samples has their mean over the tasks that all
+/// samples have. Without such a task, each sample is over its own.
+pub(super) fn segments(report: &ScoreReport, models: &[ScoredModel]) -> Vec<Value> {
     let mut found = Vec::new();
     for entry in entries(report) {
         let places = match &entry {
             Entry::Model(place) => std::slice::from_ref(place),
             Entry::Samples(_, places) => places,
         };
-        let runs: Vec<&RunFigures> = places.iter().filter_map(|place| report.runs.get(*place)).collect();
         for track in [Track::TestUpdate, Track::TestGeneration] {
-            let of_track: Vec<_> = runs.iter().filter_map(|run| run.tracks.get(&track)).collect();
+            let is_shared = matches!(&entry, Entry::Samples(model, _) if model.tracks.contains_key(&track));
+            let together = if is_shared { places.len() } else { 1 };
+            let samples = places.chunks(together).flat_map(|places| over_shared(report, models, places, track));
+            let samples: Vec<_> = samples.collect();
+            let of_track: Vec<&TrackFigures> = samples.iter().map(|figures| &**figures).collect();
             let names: BTreeSet<&String> = of_track.iter().flat_map(|figures| figures.by_segment.keys()).collect();
             for name in names {
                 let parts: Vec<(&Figures, &Figures)> =

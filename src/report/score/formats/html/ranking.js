@@ -10,7 +10,7 @@
   const scored = page.runs.filter(run => !run.gold).length;
   // Samples of a model are one model.
   const further = new Set(page.standings.flatMap(standing => standing.rows.flatMap(row => (row.samples || []).slice(1).map(sample => sample.run))));
-  document.getElementById("summary").textContent = `${number(scored - further.size, "model", "models")}, ${number(page.tasks.length, "task", "tasks")}, ${page.runs.length - scored ? "with the developers' tests (gold) as a reference" : "gold not scored as a model"}`;
+  document.getElementById("summary").textContent = `${number(scored - further.size, "model", "models")}, ${number(page.tasks.length, "task", "tasks")}, ${page.runs.length - scored ? "with the developers' tests (gold) as a reference" : "gold not scored as a model"}${page.period ? `. Only ${page.period}.` : ""}`;
 
   // Where the figures come from.
   {
@@ -20,7 +20,7 @@
     const place = document.getElementById("facts");
     place.firstElementChild.append(runs.map(one).join("; "));
     place.append(make("div", {}, runs.map(run => facts([["Run", run.run], ["Began", run.started], ["Ended", run.finished || "not yet"], ["Engine", run.engines.join(", ") || "none: nothing was launched"],
-      ["Seed of the order", String(run.seed)], ["Launches of a method", String(run.repeats)], ["Measured", run.measured.join(", ") || "outcomes only"],
+      ["Seed", run.seed], ["Launches of a method", String(run.repeats)], ["Measured", run.measured.join(", ") || "outcomes only"],
       ["Program that executed", run.identity && mono(run.identity)], ["Protections missing", run.missing.length ? run.missing.join(", ") : null]])),
       facts([["Report by", program]])));
   }
@@ -68,6 +68,11 @@
     return bar;
   }
 
+  // Rows over other tasks can't be compared as they stand.
+  const otherTasks = (standing, advice) => !standing.differ ? null : make("p", { class: "warn differ" },
+    standing.differ === "apart" ? "These models share no tasks, so they can't be compared." : (standing.differ === "models" ? "These models were not scored on the same tasks" : "The developers' tests (gold) were not scored on the same tasks as the models") + "; " + advice[standing.differ] + ".");
+  const counted = (standing, one) => standing.differ && one ? make("small", { class: "tasks" }, number(one.tasks, "task", "tasks")) : null;
+
   const cell = (label, kind, ...children) => make("td", { class: kind, "data-label": label }, make("div", {}, ...children));
   const beside = (value, reference, digits) => [shown(value, digits), known(reference) ? make("small", {}, " / " + shown(reference, digits)) : null];
 
@@ -104,17 +109,17 @@
   const sampledName = row => make("span", { class: "name" }, swatch(row.run), row.model, severalRuns && row.of_run ? make("small", {}, row.of_run) : null);
   // One of k samples resolves the task, by the paper's verdict alone.
   const passAt = (row, reading) => row.samples && reading === "paper" && row.pass
-    ? make("div", { class: "ends pass" }, make("small", {}, "resolved %: " + row.pass.map(([k, percent]) => `pass@${k}\u00a0${shown(percent)}`).join(", "))) : null;
+    ? make("div", { class: "ends pass" }, make("small", {}, "resolved %: " + row.pass.map(([k, percent, tasks]) => `pass@${k}\u00a0${shown(percent)} (${number(tasks, "task", "tasks")})`).join(", "))) : null;
   const measured = row => [
     cell("Outcomes", "", mixBar(row)),
     cell("Coverage / gold", "number", beside(row.coverage, row.coverage_gold, 1)),
     cell("Mutation / gold", "number", beside(row.mutation, row.mutation_gold, 3)),
     cell("Cost a task", "number", known(row.cost) ? dollars(row.cost) : "–", known(row.cost) && row.with_cost < row.tasks ? make("small", {}, ` of ${row.with_cost} tasks`) : null)];
-  const sampleRow = (row, reading, at, certified, certifiedAt) => make("tr", { class: "sample", "data-sample": row.run },
+  const sampleRow = (standing, row, reading, at, certified, certifiedAt) => make("tr", { class: "sample", "data-sample": row.run },
     make("td", { class: "rank", "data-label": "Rank" }, "–"),
-    cell("Model", "", named(row.run)),
+    cell("Model", "", named(row.run), counted(standing, row)),
     cell("Success %", "rate", rate(row.readings[reading], at, colours[row.run])),
-    certified ? cell("Certified tasks", "rate certified", rate(certifiedOf(row, reading), certifiedAt && certifiedAt.percent, colours[row.run])) : null,
+    certified ? cell("Certified tasks", "rate certified", rate(certifiedOf(row, reading), certifiedAt && certifiedAt.percent, colours[row.run]), counted(standing, row.certified)) : null,
     cell("Against the best", "number", "–"), measured(row));
 
   function table(standing, reading) {
@@ -127,12 +132,12 @@
     const body = rows.map(({ row, rank }, index) => {
       const value = row.readings[reading];
       const pair = index ? pairOf(standing, reading, row.run, rows[0].row.run) : null;
-      const below = (row.samples || []).map(sample => sampleRow(sample, reading, at, certified, certifiedAt));
+      const below = (row.samples || []).map(sample => sampleRow({ differ: standing.differ || row.samples.some(one => one.tasks !== row.tasks) }, sample, reading, at, certified, certifiedAt));
       return [value.percent, [make("tr", { "data-run": row.run },
         make("td", { class: "rank", "data-label": "Rank" }, String(rank)),
-        row.samples ? cell("Model", "", sampledName(row), unfolds(row, standing.track + row.run, below)) : cell("Model", "", named(row.run)),
+        row.samples ? cell("Model", "", sampledName(row), counted(standing, row), unfolds(row, standing.track + row.run, below)) : cell("Model", "", named(row.run), counted(standing, row)),
         cell("Success %", "rate", rate(value, at, colours[row.run]), passAt(row, reading)),
-        certified ? cell("Certified tasks", "rate certified", rate(certifiedOf(row, reading), certifiedAt && certifiedAt.percent, colours[row.run])) : null,
+        certified ? cell("Certified tasks", "rate certified", rate(certifiedOf(row, reading), certifiedAt && certifiedAt.percent, colours[row.run]), counted(standing, row.certified)) : null,
         cell("Against the best", "number", pair ? [signed(pair.difference), make("small", {}, pair.significant ? "  significant" : "  not significant"), make("div", { class: "ends" }, intervals(pair))] : "–"),
         measured(row)), ...below]];
     });
@@ -141,11 +146,12 @@
     // Models are in this order already, and stay before published rows that equal them.
     body.sort(([one], [other]) => other - one);
     const made = make("table", { class: "cards ranking" }, make("thead", {}, make("tr", {}, heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text)))), make("tbody", {}, body.flatMap(([, rows]) => rows)));
-    const note = standing.rows[0] ? `${number(standing.rows[0].tasks, "task", "tasks")}, ${number(standing.rows[0].methods, "method", "methods")}. ` : "";
+    const note = standing.differ !== "models" && standing.differ !== "apart" && standing.rows[0] ? `${number(standing.rows[0].tasks, "task", "tasks")}, ${number(standing.rows[0].methods, "method", "methods")}. ` : "";
     return make("div", { class: "panel" }, make("h3", {}, standing.track),
+      otherTasks(standing, { models: "compare them by \"Against the best\" and \"Every pair of models\", which are over the tasks that both have", gold: "the dashed line is over its own tasks" }),
       body.length ? make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "ranking, " + standing.track }, made) : make("p", { class: "muted" }, "No model has this value."),
-      make("p", { class: "note" }, note + readingNotes[reading] + (known(at) ? ` Dashed line: the developers' tests (gold), ${shown(at)} %.` : "")),
-      rows.some(({ row }) => row.samples) ? make("p", { class: "note" }, "A model with several samples has their mean. Success, outcomes, cost and pass@k are over the tasks that all samples have. Coverage and mutation are means of each sample's own, and gold's are those beside the first sample. An unfolded row is over all tasks of its sample. pass@k: the estimated share of tasks that one of k samples resolves, with every target method a Success.") : null,
+      make("p", { class: "note" }, note + readingNotes[reading] + (known(at) ? ` Dashed line: the developers' tests (gold), ${shown(at)} %${standing.differ ? " over " + number(reference.tasks, "task", "tasks") : ""}.` : "")),
+      rows.some(({ row }) => row.samples) ? make("p", { class: "note" }, "A model with several samples has their mean over the tasks that all samples have. Gold's coverage and mutation are those beside the first sample. An unfolded row is over all tasks of its sample. pass@k: the estimated share of tasks that one of k samples resolves, with every target method a Success. It is over the tasks of which at least k samples were judged.") : null,
       published.length ? make("p", { class: "note" }, "Rows marked published: values of the published leaderboard over its own tasks, not measured here. They have no rank, interval, significance, clean or strict success, certified tasks or cost. Their coverage and mutation score are over methods that pass on new code, as CovOnPass and MutOnPass in All figures.") : null,
       certified ? leftOut(standing) : null,
       rows.length > 1 ? matrix(standing, reading, rows.map(({ row }) => row)) : null);
@@ -192,15 +198,16 @@
     }
   };
 
+  const own = { models: "each is shown over its own", gold: "the dashed line is over its own" };
   function showReading(reading) {
     document.getElementById("standings").replaceChildren(...page.standings.map(standing => table(standing, reading)), legend());
-    document.getElementById("costs").replaceChildren(...page.standings.map(standing => make("div", { class: "panel" }, make("h3", {}, standing.track), make("div", {}))));
+    document.getElementById("costs").replaceChildren(...page.standings.map(standing => make("div", { class: "panel" }, make("h3", {}, standing.track), otherTasks(standing, own), make("div", {}))));
     page.standings.forEach((standing, index) => costChart(document.getElementById("costs").children[index].lastChild, standing, reading));
   }
   let measure = "success";
   let only = null;
   function showCurves() {
-    document.getElementById("curves").replaceChildren(...page.standings.map(standing => make("div", { class: "panel" }, make("h3", {}, standing.track), make("div", {}))));
+    document.getElementById("curves").replaceChildren(...page.standings.map(standing => make("div", { class: "panel" }, make("h3", {}, standing.track), otherTasks(standing, own), make("div", {}))));
     page.standings.forEach((standing, index) => curveChart(document.getElementById("curves").children[index].lastChild, standing.track, measure, only));
   }
   choice("reading", "reading", readings.map(([value, label]) => [value, label, !page.standings.some(standing => standing.rows.some(row => row.readings[value]))]), "paper", showReading);
@@ -213,7 +220,7 @@
       showCurves();
     });
     return make("li", {}, button);
-  }), make("li", { class: "muted" }, "Hollow dots: fewer than 20 methods" + (groups.some(group => group.samples) ? ". A model with several samples has their mean" : "")));
+  }), make("li", { class: "muted" }, "Hollow dots: fewer than 20 methods" + (groups.some(group => group.samples) ? ". A model with several samples has their mean over the tasks that all have" : "")));
   showReading("paper");
   showCurves();
 

@@ -1,17 +1,19 @@
 //! Standings: each track's models with intervals, over all tasks and over certified ones, and which differences between
 //! two models are significant. Samples of one model stand together: the model has their mean, and they follow it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::table_name;
-use crate::metrics::aggregate::{Figures, mean};
+use crate::metrics::aggregate::{Figures, TaskScore, TrackFigures, mean, track_figures};
 use crate::metrics::bootstrap::{interval, paired};
 use crate::metrics::category::{Category, Integrity};
 use crate::report::score::samples::{Rates, rates, shared};
 use crate::report::score::{Certified, RunFigures, SampledModel, ScoreReport, ScoredMethod, ScoredModel};
+use crate::submission::GOLD;
 use crate::task::{MethodId, TaskId, Track};
 
 /// Why tasks and methods are not certified.
@@ -105,6 +107,77 @@ pub(super) fn run_of(model: &SampledModel) -> Option<&str> {
     if runs.len() == 1 { runs.first().copied() } else { None }
 }
 
+/// Returns a track's figures of each sample, over the tasks that all these samples have.
+pub(super) fn over_shared<'a>(
+    report: &'a ScoreReport,
+    models: &[ScoredModel],
+    places: &[usize],
+    track: Track,
+) -> Vec<Cow<'a, TrackFigures>> {
+    let samples: Vec<&ScoredModel> = places.iter().filter_map(|place| models.get(*place)).collect();
+    let shared = shared(&samples);
+    let of = |place: &usize| {
+        let (own, model) = (report.runs.get(*place)?.tracks.get(&track)?, models.get(*place)?);
+        let is_shared = |task: &TaskId| shared.contains_key(task);
+        if model.tasks_of(track).into_iter().all(is_shared) {
+            return Some(Cow::Borrowed(own));
+        }
+        let scores = model.task_scores();
+        let left: Vec<&TaskScore> =
+            scores.iter().filter(|score| score.track == track && is_shared(&score.id)).collect();
+        Some(Cow::Owned(track_figures(&left)))
+    };
+    places.iter().filter_map(of).collect()
+}
+
+/// Whose tasks differ in a track, so that its rows can't be compared as they stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::report::score::formats) enum Differing {
+    /// Those of two rows of models.
+    Models,
+    /// Those of all rows of models: no two share a task.
+    Apart,
+    /// Only those of the developers' tests.
+    Gold,
+}
+
+/// Returns whose tasks differ in a track; `None` if all rows are over the same tasks. Samples of one model are one row.
+pub(in crate::report::score::formats) fn differing(
+    report: &ScoreReport,
+    models: &[ScoredModel],
+    track: Track,
+) -> Option<Differing> {
+    let excluded = Excluded::new();
+    let rows = Rows { report, models, track, excluded: &excluded };
+    let mut found = Vec::new();
+    for entry in entries(report) {
+        let places = match entry {
+            Entry::Samples(model, places) if model.tracks.contains_key(&track) => vec![places],
+            Entry::Samples(_, places) => places.into_iter().map(|place| vec![place]).collect(),
+            Entry::Model(place) => vec![vec![place]],
+        };
+        for places in places {
+            let is_gold = models.get(places[0]).is_some_and(|model| model.model == GOLD);
+            found.push((is_gold, rows.tasks(&places)));
+        }
+    }
+    found.retain(|(_, tasks)| !tasks.is_empty());
+    differ(&found)
+}
+
+fn differ(rows: &[(bool, BTreeSet<&TaskId>)]) -> Option<Differing> {
+    let of_models: Vec<_> = rows.iter().filter(|(is_gold, _)| !is_gold).collect();
+    let is_equal = |rows: &[&(bool, BTreeSet<&TaskId>)]| rows.windows(2).all(|two| two[0].1 == two[1].1);
+    let shares = |row: usize| of_models[row + 1..].iter().any(|other| !other.1.is_disjoint(&of_models[row].1));
+    match (is_equal(&of_models), is_equal(&rows.iter().collect::<Vec<_>>())) {
+        (false, _) if (0..of_models.len()).any(shares) => Some(Differing::Models),
+        (false, _) => Some(Differing::Apart),
+        (true, false) => Some(Differing::Gold),
+        (true, true) => None,
+    }
+}
+
 impl<'a> Rows<'a> {
     fn standing(&self, entries: &[Entry<'a>]) -> Value {
         let mut rows = Vec::new();
@@ -131,7 +204,18 @@ impl<'a> Rows<'a> {
         }
         let pairs: BTreeMap<&str, Vec<Pair>> =
             READINGS.iter().zip(&rates).map(|(reading, rates)| (reading.name, pairs(rates))).collect();
-        json!({ "track": table_name(self.track), "rows": rows, "pairs": pairs })
+        let differ = differing(self.report, self.models, self.track);
+        json!({ "track": table_name(self.track), "differ": differ, "rows": rows, "pairs": pairs })
+    }
+
+    /// Returns the tasks that all these samples have.
+    fn tasks(&self, places: &[usize]) -> BTreeSet<&'a TaskId> {
+        let shared = shared(&self.samples(places)).into_iter();
+        shared.filter(|(_, scored)| scored[0].task.track == self.track).map(|(task, _)| task).collect()
+    }
+
+    fn samples(&self, places: &[usize]) -> Vec<&'a ScoredModel> {
+        places.iter().filter_map(|place| self.models.get(*place)).collect()
     }
 
     fn figures(&self, place: usize) -> Option<&'a Figures> {
@@ -140,11 +224,7 @@ impl<'a> Rows<'a> {
 
     /// Returns the share of each scored task's methods that `is` holds for, percent. Excluded tasks and methods do not count.
     fn rates(&self, places: &[usize], is: &dyn Fn(&ScoredMethod) -> bool, excluded: &Excluded<'_>) -> Rates<'a> {
-        let models: Vec<&ScoredModel> = places.iter().filter_map(|place| self.models.get(*place)).collect();
-        let counts = |task: &TaskId, method: &MethodId| {
-            ![None, Some(method)].iter().any(|which| excluded.contains_key(&(task, *which)))
-        };
-        rates(&models, self.track, is, &counts)
+        rates(&self.samples(places), self.track, is, &|task, method| !is_excluded(excluded, task, method))
     }
 
     /// Returns the row of one model, or of one sample.
@@ -176,7 +256,8 @@ impl<'a> Rows<'a> {
 
     /// Returns the row of a model with several samples: their mean over the tasks that all have, and their own rows.
     fn sampled(&self, model: &SampledModel, places: &[usize]) -> Option<Value> {
-        let figures: Vec<&Figures> = places.iter().filter_map(|place| self.figures(*place)).collect();
+        let over_shared = over_shared(self.report, self.models, places, self.track);
+        let figures: Vec<&Figures> = over_shared.iter().map(|figures| &figures.all).collect();
         let first = figures.first()?;
         let rates = |is: &dyn Fn(&ScoredMethod) -> bool| self.rates(places, is, &Excluded::new());
         let value = |reading: &Reading| {
@@ -186,7 +267,7 @@ impl<'a> Rows<'a> {
             Some((reading.name, json_of(mean_of(&of_tasks)?, interval_of(&of_tasks))))
         };
         let readings: BTreeMap<&str, Value> = READINGS.iter().filter_map(value).collect();
-        let shared = shared(&places.iter().filter_map(|place| self.models.get(*place)).collect::<Vec<_>>());
+        let shared = shared(&self.samples(places));
         let methods =
             shared.values().filter(|scored| scored[0].task.track == self.track).map(|one| one[0].methods.len());
         let methods: Vec<usize> = methods.collect();
@@ -199,7 +280,7 @@ impl<'a> Rows<'a> {
             "model": model.model,
             "of_run": run_of(model),
             "samples": places.iter().filter_map(|place| self.row(*place)).collect::<Vec<_>>(),
-            "pass": model.tracks.get(&self.track).map(|all| all.iter().map(|one| json!([one.k, one.pass_percent])).collect::<Vec<_>>()),
+            "pass": model.tracks.get(&self.track).map(|all| all.iter().map(|one| json!([one.k, one.pass_percent, one.tasks])).collect::<Vec<_>>()),
             "tasks": methods.len(),
             "methods": methods.iter().sum::<usize>(),
             "readings": readings,
@@ -228,18 +309,36 @@ impl<'a> Rows<'a> {
             Some((reading.name, json_of(percent, known.unwrap_or_else(|| interval_of(&of_tasks)))))
         };
         let readings: BTreeMap<&str, Value> = READINGS.iter().filter_map(value).collect();
-        Some(json!({ "tasks": figures[0].tasks, "methods": figures[0].methods, "readings": readings }))
+        // Of several samples the tasks that all have count.
+        let methods = || {
+            let shared = shared(&self.samples(places)).into_values();
+            let of_track = shared.filter(|scored| scored[0].task.track == self.track);
+            let left = of_track.map(|scored| {
+                let (task, methods) = (&scored[0].task.id, scored[0].methods.iter());
+                methods.filter(|method| !is_excluded(self.excluded, task, &method.method)).count()
+            });
+            left.filter(|methods| *methods > 0).collect::<Vec<_>>()
+        };
+        let (tasks, methods) = match places {
+            [_] => (figures[0].tasks, figures[0].methods),
+            _ => (methods().len(), methods().iter().sum()),
+        };
+        Some(json!({ "tasks": tasks, "methods": methods, "readings": readings }))
     }
 
     /// Returns the mean known cost of a submission to the tasks that all these samples have, and the number of tasks with one.
     fn cost(&self, places: &[usize]) -> (Option<f64>, usize) {
-        let models: Vec<&ScoredModel> = places.iter().filter_map(|place| self.models.get(*place)).collect();
-        let tasks = shared(&models).into_values().flatten().filter(|one| one.task.track == self.track);
+        let tasks = shared(&self.samples(places)).into_values().flatten().filter(|one| one.task.track == self.track);
         let costs: Vec<(&TaskId, f64)> =
             tasks.filter_map(|one| Some((&one.task.id, one.submission.as_ref()?.cost_usd?))).collect();
         let with_cost: BTreeSet<&TaskId> = costs.iter().map(|(task, _)| *task).collect();
         (mean(costs.iter().map(|(_, cost)| Some(*cost))), with_cost.len())
     }
+}
+
+/// Tells whether a method, or all of its task, is not certified.
+fn is_excluded(excluded: &Excluded<'_>, task: &TaskId, method: &MethodId) -> bool {
+    [None, Some(method)].iter().any(|which| excluded.contains_key(&(task, *which)))
 }
 
 fn json_of(percent: f64, interval: Option<[f64; 2]>) -> Value {

@@ -31,7 +31,7 @@ function sideBySide(task) {
       cell("Methods", "", letters(one.methods.map(method => (method.category || "Unscored")[0]).join(""), one.methods.map(method => method.method))),
       cell("Coverage / gold", "number", shown(average("coverage")), known(average("coverage_gold")) ? make("small", {}, " / " + shown(average("coverage_gold"))) : null),
       cell("Mutants killed", "number", kills.length ? kills.map(one => `${one.killed} of ${one.count}`).join(", ") : "–"),
-      cell("Integrity", "", (worst || "–").replace("_", " ")), cell("Cost", "number", known(one.cost) ? "$" + one.cost.toFixed(2) : "–"));
+      cell("Integrity", "", (worst || "–").replace("_", " ")), cell("Cost", "number", known(one.cost) ? dollars(one.cost) : "–"));
   });
   return make("table", { class: "cards beside" }, make("thead", {}, make("tr", {}, heads.map(name => make("th", { scope: "col", class: ["Coverage / gold", "Mutants killed", "Cost"].includes(name) ? "number" : null }, name)))), make("tbody", {}, rows));
 }
@@ -51,7 +51,10 @@ function showFocal(task, focal, index, source) {
     return { run: one.run, lines, covered, there, others };
   }).filter(one => one.there.length);
   if (!measured.length) part.append(make("p", { class: "muted" }, "Coverage of this method was not measured: no method passed, or coverage was off."));
-  if (measured.length) part.append(make("p", { class: "note" }, "Covered lines: " + measured.map(one => `${runName(one.run)} ${one.covered.size} of ${one.lines.size}`).join(", ") + "."));
+  if (measured.length) part.append(make("p", { class: "note" }, "Covered lines of the method shown: " + measured.map(one => `${runName(one.run)} ${one.covered.size} of ${one.lines.size}`).join(", ") + "."));
+  // A score counts methods that the task does not list as well.
+  const more = measured.flatMap(one => one.there.filter(method => method.own_lines && method.own_lines.methods > 1).map(method => `${runName(one.run)} ${method.method} ${ownLines(method.own_lines)}`));
+  if (more.length) part.append(make("p", { class: "note" }, "Scores count all own focal methods of a test method: " + more.join(", ") + "."));
   const others = [...new Set(measured.flatMap(one => one.others))];
   if (others.length) part.append(make("p", { class: "note" }, "Not an own focal method of " + others.join(", ") + ", whose score leaves it out."));
   if (!source) { part.append(make("p", { class: "muted" }, "The source is not in this page.")); return part; }
@@ -73,6 +76,13 @@ function showFocal(task, focal, index, source) {
   part.append(make("p", { class: "note" }, "● covered, ○ missed. Tinted lines were added by the task's commit."));
   return part;
 }
+// How much a test method covers of its own focal methods, which its score counts.
+const ownLines = own => `${own.covered} of ${number(own.lines, "line", "lines")} of ${number(own.methods, "method", "methods")}`;
+function ownMethods(own) {
+  const each = own.each.map(([name, covered, lines]) => `${name} ${covered} of ${lines}`);
+  if (each.length && each.length < own.methods) each.push(`${own.methods - each.length} more`);
+  return ownLines(own) + (each.length ? ": " + each.join(", ") : "");
+}
 function onMutant(task, mutant) {
   const said = { killed: [], survived: [] };
   for (const [name, methods] of [...task.models.map(one => [runName(one.run), one.methods]), ["gold", page.runs.some(run => run.gold) ? [] : task.gold]]) {
@@ -93,11 +103,15 @@ function showModel(task, one) {
   if (one.shadows && one.shadows.length) part.append(make("p", { class: "warn" }, "Declares types of the project again: " + one.shadows.join(", ")));
   for (const method of one.methods) part.append(showMethod(task, method));
   showDiffs(one, part);
-  const logs = ["new", "old"].map(code => [code, known(one.logs[code]) ? stored("a" + one.logs[code]) : undefined]);
-  for (const [code, found] of logs) {
-    if (found === undefined) continue;
-    if (found === null || !found.length) { part.append(make("p", { class: "note nologs" }, `Logs on ${code} code: ` + (found === null ? "not in this page." : "the launches wrote nothing."))); continue; }
-    part.append(make("h3", { class: "logs" }, `Commands and logs on ${code} code`), ...found.map(log => make("details", { class: "log" }, make("summary", {}, log.name), make("pre", { tabindex: "0" }, readableCommand(log)))));
+  // Logs of kept results are those of the run that executed them.
+  const logs = ["new", "old"].flatMap(code => one.logs[code].map(({ at, run }) => [`on ${code} code` + (run ? `, of run ${run}` : ""), stored("a" + at)]));
+  for (const code of ["new", "old"]) {
+    const isKept = one.methods.some(method => method[code].some(launch => launch.cached));
+    if (isKept && !one.logs[code].length) part.append(make("p", { class: "note nologs" }, `Logs on ${code} code: these are kept results of another run, which is not here.`));
+  }
+  for (const [where, found] of logs) {
+    if (found === null || !found.length) { part.append(make("p", { class: "note nologs" }, `Logs ${where}: ` + (found === null ? "not in this page." : "the launches wrote nothing."))); continue; }
+    part.append(make("h3", { class: "logs" }, `Commands and logs ${where}`), ...found.map(log => make("details", { class: "log" }, make("summary", {}, log.name), make("pre", { tabindex: "0" }, readableCommand(log)))));
   }
   const digests = one.digests || {};
   const list = facts([["Submitted", digests.submitted && mono(digests.submitted)], ["Starting file", digests.start && mono(digests.start)], ["Executed file", digests.file && mono(digests.file)],
@@ -116,6 +130,7 @@ function showMethod(task, method) {
   const part = make("div", { class: "method" }, make("h3", {}, mono(method.method), pill(method.category || "unscored"), method.strict ? make("span", { class: "badge" }, "strict success") : null, make("span", { class: "badge" }, "integrity: " + method.integrity.replace("_", " "))));
   if (method.reasons.length) part.append(make("ul", { class: "reasons" }, method.reasons.map(([name, sentence]) => make("li", {}, mono(name), ": " + sentence))));
   if (method.off.length) part.append(make("p", { class: "note" }, "Found as well, but the developers' test has it too: " + method.off.map(([, sentence]) => sentence).join("; ")));
+  if (method.own_lines) part.append(make("p", { class: "note own" }, `Coverage ${shown(method.coverage)} %: ` + ownMethods(method.own_lines) + "."));
   for (const code of ["new", "old"]) method[code].forEach((launch, index) => {
     const times = [known(launch.ms) ? `${launch.ms} ms` : null, launch.cached ? "kept result" : null, launch.attempts > 1 ? `${launch.attempts} attempts` : null, launch.unfit ? "reference path: " + launch.unfit : null].filter(known);
     part.append(make("p", { class: "launch" }, `On ${code} code` + (method[code].length > 1 ? `, repeat ${index + 1}` : "") + ": ", make("b", {}, launch.outcome), make("span", { class: "muted" }, times.length ? "  " + times.join(", ") : "")));

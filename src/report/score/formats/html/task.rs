@@ -7,15 +7,20 @@ use serde_json::{Value, json};
 
 use super::table_name;
 use crate::digest::Digest;
-use crate::execution::scoring::record::{ExecutionRecord, MutantOutcome};
+use crate::execution::scoring::record::{CoverageRecord, ExecutionRecord, MutantOutcome};
 use crate::focal::FocalLines;
+use crate::focal::own::OwnFocal;
 use crate::metrics::aggregate::segment;
+use crate::metrics::coverage::FocalCoverage;
 use crate::report::score::attachments::{Attachment, Attachments, first_shown, last_shown};
 use crate::report::score::{ScoredMethod, ScoredModel, ScoredTask};
 use crate::submission::GOLD;
+use crate::task::Side;
 
 /// The most bytes of a failure's text. Records of runs are short; a stranger's may not be.
 const MOST_DETAIL: usize = 16 << 10;
+/// The most own focal methods of a test method that are listed.
+const MOST_OWN: usize = 20;
 
 /// The places of a task's mutants by digest.
 type MutantPlaces = BTreeMap<Digest, usize>;
@@ -106,11 +111,16 @@ fn of_model<'a>(
     let test = file.map(|file| attachments.number(Attachment::Test { run, start, file }));
     let gold = file.zip(scored.gold_file).filter(|_| model.model != GOLD);
     let against = gold.map(|(file, gold)| attachments.number(Attachment::Gold { run, gold, file }));
-    let mut logs = |records: fn(&ScoredMethod) -> &[ExecutionRecord]| {
-        let found = scored.methods.iter().flat_map(records).find_map(|record| Attachment::logs(run, record));
-        found.map(|logs| attachments.number(logs))
+    let mut logs = |code: Side, records: fn(&ScoredMethod) -> &[ExecutionRecord]| {
+        let own = scored.methods.iter().flat_map(records).find_map(|record| Attachment::logs(run, record));
+        let kept = scored.kept_logs.iter().filter(|logs| logs.code == code);
+        let kept = kept.map(|logs| (Attachment::kept_logs(logs), Some(&logs.run_id)));
+        let found = own.map(|logs| (logs, None)).into_iter().chain(kept);
+        let found = found.map(|(logs, run_id)| json!({ "at": attachments.number(logs), "run": run_id }));
+        found.collect::<Vec<_>>()
     };
-    let logs = json!({ "new": logs(|method| &method.new), "old": logs(|method| &method.old) });
+    let new = logs(Side::New, |method| &method.new);
+    let logs = json!({ "new": new, "old": logs(Side::Old, |method| &method.old) });
     let digests =
         submission.map(|one| json!({ "submitted": one.submitted, "start": one.start, "file": one.post_image }));
     json!({
@@ -155,11 +165,29 @@ fn method(scored: &ScoredTask, method: &ScoredMethod, (lines, places): (&[&Focal
         "coverage_gold": method.score.gold.coverage,
         "kills": kills,
         "own": own.map(|own| own.places().collect::<Vec<_>>()),
+        "own_lines": method.coverage.as_ref().and_then(|record| own_lines(record, own)),
         "covered": covered,
         "mutants": mutants,
         "new": method.new.iter().map(launch).collect::<Vec<_>>(),
         "old": method.old.iter().map(launch).collect::<Vec<_>>(),
     })
+}
+
+/// Returns the lines that a method's coverage counts, and how many of them it covers: in all, and for each own focal method.
+fn own_lines(record: &CoverageRecord, own: Option<&OwnFocal>) -> Option<Value> {
+    record.coverage?;
+    // Earlier programs counted all listed methods.
+    let counted = record.own.as_ref().unwrap_or(&record.focal);
+    let named = own.filter(|own| record.own.is_some() && own.own.len() == counted.len());
+    let each = named.into_iter().flat_map(|own| own.own.iter().zip(counted)).take(MOST_OWN);
+    let each = each.map(|(method, found)| json!([method.name, found.covered.len(), found.lines.len()]));
+    let sum = |lines: fn(&FocalCoverage) -> usize| counted.iter().map(lines).sum::<usize>();
+    Some(json!({
+        "methods": counted.len(),
+        "covered": sum(|found| found.covered.len()),
+        "lines": sum(|found| found.lines.len()),
+        "each": each.collect::<Vec<_>>(),
+    }))
 }
 
 fn launch(record: &ExecutionRecord) -> Value {

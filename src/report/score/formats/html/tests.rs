@@ -1,9 +1,12 @@
 use serde_json::{Value, json};
 
-use super::index::{runs, segments};
+use super::index::{facts, runs, segments};
 use super::script::script_json;
 use super::standing::standings;
 use super::*;
+use crate::execution::scoring::record::{OwnFocalRecord, SCORE_SCHEMA, ScoreRecord};
+use crate::focal::own::{Basis, OwnFocal, OwnMethod};
+use crate::metrics::coverage::FocalCoverage;
 use crate::outcome::Outcome;
 use crate::report::score::tests::fixture::{Fixture, Ran};
 use crate::report::score::{ScoreReport, ScoredModel, figures, samples_of_runs, take_as_samples};
@@ -162,7 +165,7 @@ fn a_model_with_samples_has_one_row_with_their_mean() {
         [json!([0, null, 50.0, 50.0, 50.0, 1.0]), json!([1, null, 100.0, 100.0, 0.0, 4.0])],
         "each with its own place"
     );
-    assert_eq!(rows[0]["pass"], json!([[1, 75.0], [2, 100.0]]));
+    assert_eq!(rows[0]["pass"], json!([[1, 75.0, 2], [2, 100.0, 2]]), "each with its number of tasks");
     assert_eq!((&rows[0]["tasks"], &rows[0]["methods"], &rows[0]["with_cost"]), (&json!(2), &json!(2), &json!(2)));
     let pairs = standing["pairs"]["paper"].as_array().unwrap();
     let pairs: Vec<Value> =
@@ -170,7 +173,7 @@ fn a_model_with_samples_has_one_row_with_their_mean() {
     assert_eq!(pairs, [json!([0, 2, 75.0, 2])], "samples do not compete with each other");
     let ranks: Vec<Value> = runs(&models).iter().map(|run| json!([run["rank"], run["sample"]])).collect();
     assert_eq!(ranks, [json!([0, 0]), json!([0, 1]), json!([1, 0])], "samples of a model share its colour");
-    let segments: Vec<Value> = segments(&figures(&models))
+    let segments: Vec<Value> = segments(&figures(&models), &models)
         .iter()
         .map(|one| json!([one["run"], one["segment"], one["methods"], one["few"], one["success"]]))
         .collect();
@@ -202,4 +205,96 @@ fn samples_without_a_common_task_stand_each_for_itself() {
     assert_eq!(of(&mut apart), [json!([0, null, 100.0]), json!([1, null, 0.0])]);
     let mut together = [run("r1", "t1", true), run("r2", "t1", false)].concat();
     assert_eq!(of(&mut together), [json!([0, "m", 50.0])]);
+}
+
+/// Of two samples one has a further task, in which it succeeds.
+#[test]
+fn rows_and_curves_of_samples_are_over_the_tasks_of_all() {
+    let update = |id| (id, "a/one", Track::TestUpdate, "2024-01-01", &["T#a"][..]);
+    let run = |id: &str, tasks: &[&'static str], succeeds: &str| {
+        let mut run = Fixture::new(&["m"], &tasks.iter().copied().map(update).collect::<Vec<_>>());
+        run.hands_in("m", succeeds, None);
+        run.runs("m", succeeds, &[Ran { new: &[Outcome::Pass; 2], old: &[], covered: Some(5), killed: None }]);
+        let mut models = run.read(true);
+        models[0].run_id = id.to_owned();
+        models
+    };
+    let mut models = [run("r1", &["t1", "t2"], "t2"), run("r2", &["t1"], "t1")].concat();
+    take_as_samples(&mut models);
+    let report = ScoreReport { samples: samples_of_runs(&models), ..figures(&models) };
+    let standing = standings(&report, &models).remove(0);
+    let row = &standing["rows"][0];
+    // Of the task of both one sample succeeds and covers half, and the other has nothing.
+    let said = json!([row["readings"]["paper"]["percent"], row["tasks"], row["coverage"], row["samples"][0]["tasks"]]);
+    assert_eq!(said, json!([50.0, 1, 25.0, 2]));
+    assert_eq!(row["pass"], json!([[1, 50.0, 1], [2, 100.0, 1]]));
+    let segments = segments(&report, &models);
+    let [segment] = &segments[..] else { panic!("{segments:?}") };
+    assert_eq!(json!([segment["success"], segment["methods"], segment["samples"]]), json!([50.0, 1, 2]));
+}
+
+#[test]
+fn rows_over_different_tasks_are_told() {
+    let update = |id| (id, "a/one", Track::TestUpdate, "2024-01-01", &["T#a"][..]);
+    let run = |name, tasks: &[&'static str]| {
+        Fixture::new(&[name], &tasks.iter().copied().map(update).collect::<Vec<_>>()).read(true)
+    };
+    let both = &["t1", "t2"][..];
+    for (name, tasks, differ) in [
+        ("n", both, Value::Null),
+        ("n", &["t1"], json!("models")),
+        ("gold", both, Value::Null),
+        ("gold", &["t1"], json!("gold")),
+    ] {
+        let models = [run("m", both), run(name, tasks)].concat();
+        assert_eq!(standings(&figures(&models), &models)[0]["differ"], differ, "{name} {tasks:?}");
+    }
+    // Their numbers are equal.
+    let models = [run("m", &["t1"]), run("n", &["t2"])].concat();
+    assert_eq!(standings(&figures(&models), &models)[0]["differ"], "models");
+}
+
+#[test]
+fn a_seed_keeps_all_its_digits() {
+    let mut run = Fixture::new(&["m"], &[("t1", "a/one", Track::TestUpdate, "2024-01-01", &["T#a"])]);
+    run.inputs.seed = 18_266_007_589_190_443_523;
+    assert_eq!(facts(&run.read(true))["runs"][0]["seed"], "18266007589190443523");
+}
+
+/// The task lists one of the two methods that the developers' test calls.
+#[test]
+fn a_score_is_shown_with_all_own_focal_methods() {
+    let mut run = Fixture::new(&["m"], &[("t1", "a/one", Track::TestUpdate, "2024-01-01", &["T#a"])]);
+    run.hands_in("m", "t1", None);
+    run.runs("m", "t1", &[Ran { new: &[Outcome::Pass; 2], old: &[], covered: Some(2), killed: None }]);
+    let helper = FocalCoverage { first_line: 30, last_line: 32, lines: vec![30, 31, 32], covered: vec![30, 31, 32] };
+    for record in &mut run.records {
+        if let ScoreRecord::Coverage(record) = record {
+            record.own = Some(vec![record.focal[0].clone(), helper.clone()]);
+        }
+    }
+    let method = |name: &str, listed| OwnMethod {
+        package: "a".to_owned(),
+        file: "C.java".to_owned(),
+        first_line: 1,
+        last_line: 2,
+        name: name.to_owned(),
+        lines: vec![1, 2],
+        listed,
+    };
+    let own = vec![method("C#listed", Some(0)), method("C#helper", None)];
+    run.records.push(ScoreRecord::OwnFocal(OwnFocalRecord {
+        schema: SCORE_SCHEMA,
+        task_id: "t1".parse().unwrap(),
+        methods: vec![OwnFocal { method: "T#a".parse().unwrap(), basis: Basis::Called, own, cause: None }],
+        cause: None,
+        lost: false,
+        isolation_missing: Vec::new(),
+    }));
+    let models = run.read(true);
+    let value = task::task(&models, &[(0, &models[0].tasks[0])], &mut Attachments::default());
+    let expected = json!({
+        "methods": 2, "covered": 5, "lines": 13, "each": [["C#listed", 2, 10], ["C#helper", 3, 3]],
+    });
+    assert_eq!(value["models"][0]["methods"][0]["own_lines"], expected);
 }
