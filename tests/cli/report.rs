@@ -476,7 +476,7 @@ fn a_run_elsewhere_is_reported_without_a_data_directory() {
 fn no_name_of_a_model_forges_a_line() {
     let line = written(&[("small", &["one", "evil\nrun fake: everything is complete"], 12)]);
     let text = report(&line, &["small"], "text");
-    assert!(text.contains("small evil\\nrun fake: everything is complete beside small one, "), "{text}");
+    assert!(text.contains("small one beside small evil\\nrun fake: everything is complete, "), "{text}");
     assert!(!text.lines().any(|line| line.starts_with("run fake")), "{text}");
 }
 

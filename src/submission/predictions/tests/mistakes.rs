@@ -184,7 +184,7 @@ fn a_copy_of_the_project_without_the_test_file_is_handed_in_empty() {
     fixture.write("agent/t1/src/test", "x");
     fixture.write("agent/t2.patch", "p");
     let unreadable = agent.join("t1/target");
-    fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0o000)).unwrap();
     let read = fixture.read(&agent);
     fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0o700)).unwrap();
     let predictions = read.unwrap();
