@@ -82,7 +82,7 @@ fn scores(tasks: usize) -> Vec<TaskScore> {
             jdk: [8, 11, 17, 21][number % 4],
             methods,
             handed_in: true,
-            well_formed: true,
+            well_formed: Some(true),
             cost_usd: Some(4.0 * numbers.share()),
             tokens: None,
             measured: MeasuredAdequacy {
