@@ -9,6 +9,7 @@ use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, output, step_end};
 use crate::engine::spec::{CommandEnd, Stream};
 use crate::execution::attempt::Confirmed;
+use crate::execution::container::places::PROJECT;
 use crate::execution::launch::agent::Agent;
 use crate::execution::scripted::{built, environment, executor, launches, out_of_time, passed, task};
 use crate::outcome::InfraReason;
@@ -94,7 +95,7 @@ async fn an_agents_output_stays_on_disk() {
     let agent = Agent {
         name: "test",
         argument: "-javaagent:agent.jar".to_owned(),
-        writes: ("/work/data".to_owned(), 1 << 20),
+        writes: (format!("{PROJECT}/data"), 1 << 20),
         mounts: Vec::new(),
     };
     let methods = [&task.test_methods[0], &task.test_methods[2]].into_iter();
