@@ -7,7 +7,7 @@ use crate::literal::LiteralError;
 use testevo_sandbox::engine::session;
 use testevo_sandbox::engine::spec::{PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
 use testevo_sandbox::execution::container;
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::limits::ExecutionLimits;
 use testevo_sandbox::execution::container::places::{CLASS_ARCHIVE, HOME, PROJECT, TEMPORARY, TREE, XML_DIRECTORY};
 use testevo_sandbox::execution::container::steps::command_end;
@@ -38,7 +38,7 @@ pub(crate) struct FloorLaunch {
 /// [`LiteralError`].
 pub(crate) async fn floor(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     swapped: &SwappedTree,
     class_archive: Option<&Path>,
     (class, methods): (&str, &[MethodId]),
@@ -49,8 +49,8 @@ pub(crate) async fn floor(
         .iter()
         .zip(&classes)
         .map(|(method, class)| Launch {
-            java_home: &environment.java_home,
-            console: launch::console_for(&revision.class_path, environment.jdk, environment.launcher),
+            java_home: &image.java_home,
+            console: launch::console_for(&revision.class_path, image.jdk, image.launcher),
             module: &revision.module,
             class_path: &revision.class_path,
             class,
@@ -65,7 +65,7 @@ pub(crate) async fn floor(
     limits.wall_seconds = 60 + executor.limits.launch_command.wall_seconds * methods.len() as u64;
     let scratch = (limits, executor.limits.launch_scratch_bytes);
     let tree = swapped.masked.tree.path().to_owned();
-    let mut spec = container::container("floor", environment.image, tree, &executor.jars, scratch, program);
+    let mut spec = container::container("floor", image.config_digest, tree, &executor.jars, scratch, program);
     let text = swapped.built.archives.last().cloned().unwrap_or_default();
     spec.mounts.push(ReadOnlyMount { source: text, target: SWAPPED.to_owned() });
     let archive =

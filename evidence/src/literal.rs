@@ -8,7 +8,7 @@ use testevo_sandbox::engine::session::{self, ContainerRun};
 use testevo_sandbox::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, Step, StepResult};
 use testevo_sandbox::execution::build::maven::{COMPILE_GOALS, MavenSettings, class_path_file, maven_command};
 use testevo_sandbox::execution::container;
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::limits::ExecutionLimits;
 use testevo_sandbox::execution::container::places::{HOME, PROJECT, TREE};
 use testevo_sandbox::execution::container::steps::command_end;
@@ -40,8 +40,8 @@ pub(crate) enum LiteralError {
 /// A cell for the paper's harness.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiteralCell<'a> {
-    /// The repository's environment.
-    pub(crate) environment: &'a Environment,
+    /// The repository's image.
+    pub(crate) image: &'a RepositoryImage,
     /// The cell's tree and class.
     pub(crate) input: &'a CellInput,
     /// The target file's module.
@@ -67,7 +67,7 @@ pub(crate) struct LiteralVerdict {
 /// [`LiteralError`].
 pub(crate) async fn literal(executor: &Executor, cell: &LiteralCell<'_>) -> Result<LiteralVerdict, LiteralError> {
     let program = literal_program(cell, &executor.limits);
-    let run = run(executor, cell.environment, "literal", cell.input.archive.path(), program).await?;
+    let run = run(executor, cell.image, "literal", cell.input.archive.path(), program).await?;
     let ended_well = |step: usize| match run.step(step).and_then(|output| output.result()) {
         Some(StepResult::Ended(end)) => Ok(end.exit_code == Some(0)),
         Some(StepResult::Skipped) => Ok(false),
@@ -84,14 +84,14 @@ pub(crate) async fn literal(executor: &Executor, cell: &LiteralCell<'_>) -> Resu
 /// [`LiteralError`].
 pub(crate) async fn skip_tests(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     module: &ModuleArguments,
     archive: &Path,
 ) -> Result<bool, LiteralError> {
-    let mut maven = plain_maven(environment, module, &["test"], &executor.limits);
+    let mut maven = plain_maven(image, module, &["test"], &executor.limits);
     maven.argv.push("-DskipTests".to_owned());
     let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps: unpacked_then(maven) };
-    let run = run(executor, environment, "maven", archive, program).await?;
+    let run = run(executor, image, "maven", archive, program).await?;
     match command_end(&run, MAVEN) {
         Some(end) => Ok(end.exit_code == Some(0)),
         None => Err(LiteralError::NotDone(not_done(&run, "maven").detail)),
@@ -100,30 +100,27 @@ pub(crate) async fn skip_tests(
 
 async fn run(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     purpose: &str,
     archive: &Path,
     program: Program,
 ) -> Result<ContainerRun, LiteralError> {
     let limits = ContainerLimits { wall_seconds: 3_600, ..executor.limits.compile };
     let scratch = (limits, executor.limits.compile_scratch_bytes);
-    let spec = container::container(purpose, environment.image, archive.to_owned(), &executor.jars, scratch, program);
+    let spec = container::container(purpose, image.config_digest, archive.to_owned(), &executor.jars, scratch, program);
     let spool = Spool::create(&executor.temporary)?;
     Ok(session::run(executor.engine.as_ref(), &spec, spool.path()).await?)
 }
 
 /// Returns Maven's command without our recorder.
 pub(crate) fn plain_maven(
-    environment: &Environment,
+    image: &RepositoryImage,
     module: &ModuleArguments,
     goals: &[&str],
     limits: &ExecutionLimits,
 ) -> Command {
-    let settings = MavenSettings {
-        java_home: environment.java_home.clone(),
-        arguments: &environment.maven_arguments,
-        class_archive: false,
-    };
+    let settings =
+        MavenSettings { java_home: image.java_home.clone(), arguments: &image.maven_arguments, class_archive: false };
     let mut maven = maven_command(&settings, module, true, goals, limits.compile_command);
     maven.argv.retain(|argument| !argument.starts_with("-Dmaven.ext.") && !argument.starts_with("-Dtestevo."));
     maven
@@ -139,13 +136,13 @@ fn unpacked_then(maven: Command) -> Vec<Step> {
 }
 
 fn literal_program(cell: &LiteralCell<'_>, limits: &ExecutionLimits) -> Program {
-    let maven = plain_maven(cell.environment, cell.module, &COMPILE_GOALS, limits);
+    let maven = plain_maven(cell.image, cell.module, &COMPILE_GOALS, limits);
     let directory = cell.module.path();
     // The class path is in a file that Maven wrote, which takes a shell to name.
     let script = "exec \"$1\" -jar \"$2\" execute --disable-banner --details none --include-engine junit-jupiter \
                   --include-engine junit-vintage --class-path \
                   \"target/test-classes:target/classes:$(cat \"$3\")\" --select-method \"$4\"";
-    let java = format!("{}/bin/java", cell.environment.java_home);
+    let java = format!("{}/bin/java", cell.image.java_home);
     let class_path = class_path_file(cell.module);
     let mut steps = unpacked_then(maven.clone());
     for method in cell.methods {

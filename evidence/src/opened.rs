@@ -8,7 +8,7 @@ use testevo_sandbox::application::selection::Repositories;
 use testevo_sandbox::application::workbench::{Workbench, blocking};
 use testevo_sandbox::engine::Engine;
 use testevo_sandbox::error::CommandError;
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::Surefire;
 use testevo_sandbox::execution::container::ToolJars;
 use testevo_sandbox::execution::executor::Executor;
@@ -25,7 +25,7 @@ pub(crate) struct Opened {
     /// This program's version, with its digest: programs of one version differ while it is developed.
     pub(crate) version: String,
     pub(crate) jars: ToolJars,
-    pub(crate) environments: BTreeMap<RepositoryName, Environment>,
+    pub(crate) images: BTreeMap<RepositoryName, RepositoryImage>,
     pub(crate) executors: BTreeMap<RepositoryName, Arc<Executor>>,
     /// Git directories.
     pub(crate) paths: BTreeMap<RepositoryName, PathBuf>,
@@ -42,18 +42,18 @@ impl Opened {
         let opened = opened.whole()?;
         let jars = workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?;
         let executors = opened.executors(&workbench.executor(&engine, &jars).await?);
-        let Repositories { environments, paths, whole, .. } = opened;
+        let Repositories { images, paths, whole, .. } = opened;
         let description = engine.describe().await?;
         let engine_name = format!("{} {}", description.name, description.version);
         let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), &identity().hex()[..12]);
         let trees = workbench.trees(paths.clone(), &whole);
-        Ok(Self { engine, engine_name, version, jars, environments, executors, paths, trees, whole })
+        Ok(Self { engine, engine_name, version, jars, images, executors, paths, trees, whole })
     }
 
-    /// Returns the executor and environment of a task's cells.
-    pub(crate) fn place(&self, task: &Task) -> Result<(&Executor, &Environment), String> {
-        match (self.executors.get(&task.repository), self.environments.get(&task.repository)) {
-            (Some(executor), Some(environment)) => Ok((executor, environment)),
+    /// Returns the executor and image of a task's cells.
+    pub(crate) fn place(&self, task: &Task) -> Result<(&Executor, &RepositoryImage), String> {
+        match (self.executors.get(&task.repository), self.images.get(&task.repository)) {
+            (Some(executor), Some(image)) => Ok((executor, image)),
             _ => Err(format!("{} was not opened", task.repository)),
         }
     }

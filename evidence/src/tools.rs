@@ -9,7 +9,7 @@ pub(crate) mod rebuilt;
 use testevo_sandbox::engine::session::{self, ContainerRun};
 use testevo_sandbox::engine::spec::{ContainerLimits, ContainerSpec, Program, ReadOnlyMount, Scratch};
 use testevo_sandbox::execution::attempt::ATTEMPTS;
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::temporary::Spool;
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::engine_fault;
@@ -18,7 +18,7 @@ use testevo_sandbox::execution::fault::engine_fault;
 /// could not be started.
 async fn contain(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     purpose: &str,
     mounts: Vec<ReadOnlyMount>,
     limits: ContainerLimits,
@@ -26,7 +26,7 @@ async fn contain(
 ) -> std::io::Result<Result<(ContainerRun, Spool), String>> {
     let spec = ContainerSpec {
         purpose: purpose.to_owned(),
-        image: environment.image,
+        image: image.config_digest,
         mounts,
         door: None,
         scratch: vec![

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::disk::Needs;
 use super::failures::Failures;
 use super::selection::{self, by_repository};
-use super::workbench::{Workbench, blocking, environment, sets_of};
+use super::workbench::{Workbench, blocking, repository_image, sets_of};
 use super::{Context, agent_images};
 use crate::canonical_json::canonical_json;
 use crate::digest::Digest;
@@ -331,8 +331,8 @@ async fn execute(
     let executor = Executor { limits, ..workbench.executor(engine, jars).await? };
     let prepare = workbench.prepare(BTreeMap::from([(built.repository.clone(), git.to_owned())]), whole);
     let jobs = workbench.context.options.jobs.get();
-    let environment = environment(manifest, &built.image);
-    Ok(proof::prove(&executor, &environment, needed, &prepare, jobs, &workbench.context.events, told).await?)
+    let image = repository_image(manifest, &built.image);
+    Ok(proof::prove(&executor, &image, needed, &prepare, jobs, &workbench.context.events, told).await?)
 }
 
 /// Returns one execution for each unproven set, or for every task and side. Adds the executions that failed before

@@ -12,7 +12,7 @@ use super::workbench::blocking;
 use crate::agent::change;
 use crate::data_dir::write_below;
 use crate::error::CommandError;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::run::record::{CellRecord, ExecutionPath};
 use crate::execution::run::stage::RunError;
 use crate::execution::validation::Validation;
@@ -64,11 +64,11 @@ impl Disputes<'_> {
             TaskClass::Differing | TaskClass::NeedsNetwork | TaskClass::Flaky => true,
             TaskClass::Infrastructure | TaskClass::Reproduced => false,
         };
-        let environment = |task: &Task| validation.environments.get(&task.repository);
+        let image = |task: &Task| validation.images.get(&task.repository);
         let disputed: Vec<_> = classed
             .iter()
             .filter(|classed| is_disputed(classed.class))
-            .filter_map(|classed| Some((classed.task, classed.class, environment(classed.task)?)))
+            .filter_map(|classed| Some((classed.task, classed.class, image(classed.task)?)))
             .collect();
         let left: Vec<_> = disputed.iter().filter(|(task, ..)| !self.file(task).exists()).collect();
         if left.is_empty() {
@@ -78,9 +78,9 @@ impl Disputes<'_> {
         fs::create_dir_all(&directory).map_err(IoFailure::of("writing disputes"))?;
         let done = disputed.len() - left.len();
         let stage = self.context.events.stage(STAGE, Some(disputed.len() as u64), done as u64);
-        for &(task, class, environment) in left {
+        for &(task, class, image) in left {
             let writing = async {
-                let text = self.dispute(validation, task, class, environment).await?;
+                let text = self.dispute(validation, task, class, image).await?;
                 // The run's directory is swept, the directory of disputes is not.
                 let written = write_below(self.run, &self.file(task), text.as_bytes());
                 written.map_err(IoFailure::of(format!("writing the dispute of {}", task.id)))
@@ -99,7 +99,7 @@ impl Disputes<'_> {
         validation: &Validation<'_>,
         task: &Task,
         class: TaskClass,
-        environment: &Environment,
+        image: &RepositoryImage,
     ) -> Result<String, CommandError> {
         let cells =
             cells_of(task.track).iter().flat_map(|&cell| validation.paths.iter().map(move |&path| (cell, path)));
@@ -117,8 +117,8 @@ impl Disputes<'_> {
             task,
             class,
             records: &records,
-            image: environment.image,
-            jdk: environment.jdk,
+            image: image.config_digest,
+            jdk: image.jdk,
             test_diff: &diffs.test,
             code_diff: &diffs.code.text,
             only_named: &diffs.code.only_named,

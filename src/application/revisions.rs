@@ -3,7 +3,7 @@
 use crate::digest::Digest;
 use crate::execution::build::prepared::{self, RevisionInput};
 use crate::execution::container::limits::ExecutionLimits;
-use crate::execution::container::{Environment, ToolJars};
+use crate::execution::container::{RepositoryImage, ToolJars};
 use crate::execution::identity::identity;
 use crate::execution::trees::Trees;
 use crate::task::{Cell, Task};
@@ -15,13 +15,13 @@ use crate::task::{Cell, Task};
 pub(super) fn prepared_key(
     (task, cell): (&Task, Cell),
     trees: &Trees,
-    environment: &Environment,
+    image: &RepositoryImage,
     (jars, limits): (&ToolJars, &ExecutionLimits),
 ) -> Result<Option<Digest>, String> {
     let facts = trees.facts(task, cell)?;
     let key = |module| {
         let revision = RevisionInput { tree: facts.tree, module };
-        prepared::key_by((jars, identity(), limits), environment, &revision)
+        prepared::key_by((jars, identity(), limits), image, &revision)
     };
     Ok(facts.module.map(key))
 }

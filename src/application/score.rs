@@ -299,9 +299,9 @@ async fn execute<'a>(
         None => None,
     };
     let repeats = request.repeats.get();
-    let (environments, limits) = (&opened.environments, &opened.limits);
+    let (images, limits) = (&opened.images, &opened.limits);
     let mut inputs = ScoreInputs {
-        run: RunInputs::new(tasks, environments, limits, request.surefire, &[request.path], repeats),
+        run: RunInputs::new(tasks, images, limits, request.surefire, &[request.path], repeats),
         jdks: opened.jdks.clone(),
         seed,
         coverage: request.coverage && engine.is_some(),
@@ -330,7 +330,7 @@ async fn execute<'a>(
     let scoring = Scoring {
         tasks,
         predictions,
-        environments,
+        images,
         executors: &executors,
         obstacles: &opened.obstacles,
         repeats,

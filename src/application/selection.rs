@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::Context;
 use super::failures::Failures;
-use super::workbench::{Workbench, environment, sets_of};
+use super::workbench::{Workbench, repository_image, sets_of};
 use crate::engine::Engine;
 use crate::error::{CommandError, ExitStatus};
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::Surefire;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::executor::Executor;
@@ -45,7 +45,7 @@ pub fn by_repository<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> BTreeMap<
 #[derive(Default)]
 pub struct Repositories {
     /// Images and launch settings of the repositories that are executed.
-    pub environments: BTreeMap<RepositoryName, Environment>,
+    pub images: BTreeMap<RepositoryName, RepositoryImage>,
     /// Limits of the repositories that are executed.
     pub limits: BTreeMap<RepositoryName, ExecutionLimits>,
     /// The major version of each repository's development kit.
@@ -107,8 +107,8 @@ impl Repositories {
         self.paths.insert(repository.clone(), sources.path().to_owned());
         if let Some(ready) = ready {
             self.note_sets(workbench, &manifest, &sources, tasks).await.map_err(image)?;
-            let environment = Environment { surefire, ..environment(&manifest, &ready) };
-            self.environments.insert(repository.clone(), environment);
+            let image = RepositoryImage { surefire, ..repository_image(&manifest, &ready) };
+            self.images.insert(repository.clone(), image);
             self.limits.insert(repository.clone(), ExecutionLimits::from(&manifest.limits));
         }
         Ok(())

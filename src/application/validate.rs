@@ -191,7 +191,7 @@ async fn execute<'a>(
     let ValidateRequest { surefire, paths, .. } = *request;
     let repeats = request.repeats.get();
     let tools = Some(run_tools(engine.as_ref(), &jars, request.class_archives).await?);
-    let inputs = RunInputs::new(tasks, &opened.environments, &opened.limits, surefire, paths, repeats);
+    let inputs = RunInputs::new(tasks, &opened.images, &opened.limits, surefire, paths, repeats);
     let (mut run, known) = run::open(&workbench, "validate", &RunInputs { tools, shard, ..inputs }, &request.run)?;
     let mut executor = workbench.executor(&engine, &jars).await?;
     executor.logs = Some(Logs::new(run.path().join("logs"), context.events.clone()));
@@ -203,7 +203,7 @@ async fn execute<'a>(
     let direct = wants_direct.then(|| Arc::new(workbench.direct(&engine, &jars)));
     let validation = Validation {
         tasks,
-        environments: &opened.environments,
+        images: &opened.images,
         executors: &executors,
         obstacles: &opened.obstacles,
         repeats,

@@ -17,7 +17,7 @@ use crate::engine::{Engine, EngineDescription, EngineError, own_executable};
 use crate::error::CommandError;
 use crate::execution::build::compiler::Compilers;
 use crate::execution::build::prepared::PreparedRevisions;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::Surefire;
 use crate::execution::container::ToolJars;
 use crate::execution::container::images::ensure_loaded;
@@ -411,10 +411,10 @@ pub(super) fn present<L>(loaded: Result<L, CommandError>) -> Result<Option<L>, C
     }
 }
 
-/// Returns a repository's environment.
-pub fn environment(manifest: &RepositoryManifest, image: &Image) -> Environment {
-    Environment {
-        image: image.config_digest,
+/// Returns a repository's image with what its manifest chooses.
+pub fn repository_image(manifest: &RepositoryManifest, image: &Image) -> RepositoryImage {
+    RepositoryImage {
+        config_digest: image.config_digest,
         toolchain: image.toolchain(),
         jdk: manifest.jdk,
         java_home: java_home(manifest.jdk),

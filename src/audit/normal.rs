@@ -133,9 +133,9 @@ fn entity(text: &[u8]) -> Option<(char, usize)> {
     Some((character, end + 1))
 }
 
-/// How a patch marks its lines.
+/// Where a patch marks its lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Marks {
+enum MarkPosition {
     /// In the first column.
     First,
     /// After blanks, or after marks of comments and quotations.
@@ -159,11 +159,14 @@ fn new_sides(content: &[u8], adding: bool) -> Vec<Vec<u8>> {
     if content[..content.len().min(LOOKED_AT)].contains(&0) {
         return Vec::new();
     }
-    [Marks::First, Marks::Later].into_iter().filter_map(|marks| new_side(content, marks, adding)).collect()
+    [MarkPosition::First, MarkPosition::Later]
+        .into_iter()
+        .filter_map(|marks| new_side(content, marks, adding))
+        .collect()
 }
 
 /// Returns the new side; `None` if no line is added, or if no line is removed and `adding` is not set.
-fn new_side(content: &[u8], marks: Marks, adding: bool) -> Option<Vec<u8>> {
+fn new_side(content: &[u8], marks: MarkPosition, adding: bool) -> Option<Vec<u8>> {
     let lines = || content.split_inclusive(|byte| *byte == b'\n');
     let is = |line, mark| marked(line, marks).is_some_and(|rest| rest[0] == mark);
     let (mut removes, mut adds) = (adding, false);
@@ -179,23 +182,23 @@ fn new_side(content: &[u8], marks: Marks, adding: bool) -> Option<Vec<u8>> {
 }
 
 /// Returns a line from its mark on, if it has one.
-fn marked(line: &[u8], marks: Marks) -> Option<&[u8]> {
+fn marked(line: &[u8], marks: MarkPosition) -> Option<&[u8]> {
     let place = match marks {
-        Marks::First => 0,
-        Marks::Later => {
+        MarkPosition::First => 0,
+        MarkPosition::Later => {
             line.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'>' | b'|' | b'#' | b'/' | b'*'))?
         }
     };
     let rest = line.get(place..)?;
     let is_mark =
         matches!(rest.first(), Some(b'-' | b'+')) || rest.starts_with(b"@@") || rest.starts_with(b"\\ No newline");
-    (is_mark && (marks == Marks::First || place > 0)).then_some(rest)
+    (is_mark && (marks == MarkPosition::First || place > 0)).then_some(rest)
 }
 
-fn without_mark(line: &[u8], marks: Marks) -> &[u8] {
+fn without_mark(line: &[u8], marks: MarkPosition) -> &[u8] {
     match marked(line, marks) {
         Some(rest) => &rest[1..],
-        None if marks == Marks::First => line.strip_prefix(b" ").unwrap_or(line),
+        None if marks == MarkPosition::First => line.strip_prefix(b" ").unwrap_or(line),
         None => line,
     }
 }

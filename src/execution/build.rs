@@ -25,7 +25,7 @@ use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::PROJECT;
 use crate::execution::container::steps::{command_end, done};
 use crate::execution::container::temporary::Spool;
-use crate::execution::container::{Environment, container};
+use crate::execution::container::{RepositoryImage, container};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{Fault, engine_fault, not_done};
 use crate::execution::module::ModuleArguments;
@@ -40,7 +40,7 @@ use crate::outcome::{CompileReason, InfraReason, Outcome};
 pub(super) struct BuildRequest<'a> {
     /// The container's purpose.
     pub(super) purpose: &'a str,
-    pub(super) environment: &'a Environment,
+    pub(super) image: &'a RepositoryImage,
     /// Tar archive of the tree.
     pub(super) tree: &'a Path,
     pub(super) module: &'a ModuleArguments,
@@ -74,11 +74,11 @@ impl MavenBuild {
         &self,
         recording: &Recording,
         module: &str,
-        environment: &Environment,
+        image: &RepositoryImage,
         heap_mib: u64,
     ) -> JvmSettings {
-        match (environment.surefire, recording.tests_of(module)) {
-            (Surefire::Project, Some(tests)) => JvmSettings::of(tests, module, environment.jdk, heap_mib),
+        match (image.surefire, recording.tests_of(module)) {
+            (Surefire::Project, Some(tests)) => JvmSettings::of(tests, module, image.jdk, heap_mib),
             _ => JvmSettings::default(),
         }
     }
@@ -149,11 +149,11 @@ impl Executor {
     /// # Errors
     /// I/O errors of writing logs and temporary files.
     pub(super) async fn build(&self, request: &BuildRequest<'_>) -> std::io::Result<Build> {
-        let environment = request.environment;
-        let class_archive = self.archive_of_compilers(environment).await;
+        let image = request.image;
+        let class_archive = self.archive_of_compilers(image).await;
         let settings = MavenSettings {
-            java_home: environment.java_home.clone(),
-            arguments: &environment.maven_arguments,
+            java_home: image.java_home.clone(),
+            arguments: &image.maven_arguments,
             class_archive: class_archive.is_some(),
         };
         let is_own = request.target_file.is_none();
@@ -162,7 +162,7 @@ impl Executor {
             ExecutionLimits { compile_command: command.unwrap_or(self.limits.compile_command), ..self.limits };
         let (program, steps) = compile_program(&settings, request.module, &of_maven, request.other_text);
         let limits = (self.limits.compile, self.limits.compile_scratch_bytes);
-        let (image, tree) = (environment.image, request.tree.to_owned());
+        let (image, tree) = (image.config_digest, request.tree.to_owned());
         let mut spec = container(request.purpose, image, tree, &self.jars, limits, program);
         spec.mounts.extend(class_archive);
         let once = async |number| self.build_once(request, &spec, &steps, number).await;

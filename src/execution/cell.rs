@@ -98,7 +98,7 @@ impl Executor {
             Ok(built) => built,
             Err(FailedCell { outcome, detail, places }) => {
                 let (class, text) = (request.input.class.as_str(), request.input.text.as_deref().unwrap_or_default());
-                let file = Erroneous { text, class, places, jdk: request.environment.jdk };
+                let file = Erroneous { text, class, places, jdk: request.image.jdk };
                 let records = attribute(all(outcome, &detail, attempts, &measured), file).await?;
                 return Ok((records, Vec::new(), Vec::new()));
             }
@@ -111,12 +111,12 @@ impl Executor {
                 let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
                 let methods = cover.methods.iter().chain(passed.map(|record| &record.method));
                 let covering = Covering { class, files: cover.files, logs: &logs };
-                self.cover(request.environment, &built, &covering, methods).await?
+                self.cover(request.image, &built, &covering, methods).await?
             }
             None => Vec::new(),
         };
         let controlled = match control {
-            Some(control) => self.control((request.environment, &built), (class, &logs), control, &records).await?,
+            Some(control) => self.control((request.image, &built), (class, &logs), control, &records).await?,
             None => Vec::new(),
         };
         Ok((unkeyed(request, records), covered, controlled))
@@ -163,7 +163,7 @@ impl Executor {
         }
         let module = module.path();
         let recording = Recording::read(&build.recording);
-        let settings = build.settings(&recording, &module, request.environment, self.limits.launch_heap_mib);
+        let settings = build.settings(&recording, &module, request.image, self.limits.launch_heap_mib);
         let archives = vec![own.path().to_owned()];
         let class_path = build.class_path;
         let classes = request.methods.iter().map(|method| class_of_method(&request.input.class, method)).collect();
@@ -205,7 +205,7 @@ async fn family_of(archive: PathBuf, output: Option<String>, classes: BTreeSet<S
 fn build_request<'a>(request: &CellRequest<'a>, module: &'a ModuleArguments, logs: &'a CellLogs) -> BuildRequest<'a> {
     BuildRequest {
         purpose: "compile",
-        environment: request.environment,
+        image: request.image,
         tree: request.input.archive.path(),
         module,
         target_file: Some(&request.input.test_file),

@@ -48,11 +48,11 @@ pub enum Surefire {
     None,
 }
 
-/// The environment that all executions of a repository share.
+/// A repository's image, and what its manifest chooses for all executions in it.
 #[derive(Clone, Debug)]
-pub struct Environment {
+pub struct RepositoryImage {
     /// The image's config digest.
-    pub image: Digest,
+    pub config_digest: Digest,
     /// Digest of all layers that images with the same development kit share: all but the Maven cache.
     pub toolchain: Digest,
     /// Major version of its development kit.

@@ -19,7 +19,7 @@ use crate::execution::build::compiled_tree::CompiledTree;
 use crate::execution::build::compiler::Files;
 use crate::execution::build::merged::OpenTree;
 use crate::execution::build::prepared::RevisionInput;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::executor::Executor;
 use crate::execution::fault::NoAnswer;
 use crate::execution::launch::coverage::{Covering, Lines, SourceFile};
@@ -154,7 +154,7 @@ impl Executor {
     /// I/O errors of writing logs and temporary files.
     pub async fn control(
         &self,
-        (environment, built): (&Environment, &Built),
+        (image, built): (&RepositoryImage, &Built),
         (class, logs): (&str, &CellLogs),
         request: &ControlRequest<'_>,
         records: &[CellRecord],
@@ -169,10 +169,10 @@ impl Executor {
         for (method, launch_ms) in passing {
             let extents = request.extents.get(&method).map_or(&[][..], Vec::as_slice);
             let focal = (extents, request.old);
-            let controls = tree.launch((self, environment), (&method, launch_ms), focal, logs).await?;
+            let controls = tree.launch((self, image), (&method, launch_ms), focal, logs).await?;
             let mut one = MethodControls { method, controls, emptied: None, findings: findings.clone() };
             if one.is_reached_without_body() {
-                let launched = (self, environment);
+                let launched = (self, image);
                 one.emptied = tree.launch_emptied(launched, (&one.method, launch_ms), request.files, logs).await?;
             }
             controlled.push(one);
@@ -182,7 +182,7 @@ impl Executor {
 
     async fn measure_emptied(
         &self,
-        (environment, built): (&Environment, &Built),
+        (image, built): (&RepositoryImage, &Built),
         (class, method): (&str, &MethodId),
         (form, launch_ms): (BodyForm, Option<u64>),
         files: &[SourceFile],
@@ -192,12 +192,12 @@ impl Executor {
         let options = LaunchOptions::default();
         let launch = MethodLaunch { class, method, options: &options, name: &name };
         // A body that has lost its calls may wait for what never comes.
-        let outcome = limited(self, launch_ms).launch(environment, built, &launch, logs).await?.outcome;
+        let outcome = limited(self, launch_ms).launch(image, built, &launch, logs).await?.outcome;
         let mut lines = None;
         if outcome == Outcome::Pass && !files.is_empty() {
             let logs = logs.below("emptied")?;
             let covering = Covering { class, files, logs: &logs };
-            let covered = self.cover(environment, built, &covering, std::iter::once(method)).await?;
+            let covered = self.cover(image, built, &covering, std::iter::once(method)).await?;
             lines = covered.into_iter().next().and_then(|one| one.lines.ok());
         }
         Ok(Emptied { form, outcome, lines })
@@ -246,7 +246,7 @@ impl<'a> ControlTree<'a> {
     /// I/O errors of writing logs and temporary files.
     pub async fn launch(
         &self,
-        (executor, environment): (&Executor, &Environment),
+        (executor, image): (&Executor, &RepositoryImage),
         (method, launch_ms): (&MethodId, Option<u64>),
         focal: (&[FocalExtent], &OldCode),
         logs: &CellLogs,
@@ -260,7 +260,7 @@ impl<'a> ControlTree<'a> {
                 Ok(files) => {
                     let name = format!("control-{}-{}", place + 1, method_name(self.class, method));
                     let name = (name.as_str(), launch_ms);
-                    let mut outcome = self.launch_with((executor, environment), method, files, name, logs).await?;
+                    let mut outcome = self.launch_with((executor, image), method, files, name, logs).await?;
                     // One result that speaks against the test may be chance. It counts only if it comes twice.
                     let is_against = match control {
                         Control::Null => matches!(outcome, Outcome::ExecFail(_)),
@@ -270,7 +270,7 @@ impl<'a> ControlTree<'a> {
                     if is_against && let Ok(files) = self.classes(method, focal, !self.seed).await?.files(control) {
                         let again = format!("{}-again", name.0);
                         let again = (again.as_str(), launch_ms);
-                        outcome = self.launch_with((executor, environment), method, files, again, logs).await?;
+                        outcome = self.launch_with((executor, image), method, files, again, logs).await?;
                     }
                     (Some(outcome), None)
                 }
@@ -310,7 +310,7 @@ impl<'a> ControlTree<'a> {
     /// if none passes; `None` if no form fits.
     async fn launch_emptied(
         &self,
-        (executor, environment): (&Executor, &Environment),
+        (executor, image): (&Executor, &RepositoryImage),
         (method, launch_ms): (&MethodId, Option<u64>),
         files: &[SourceFile],
         logs: &CellLogs,
@@ -319,7 +319,7 @@ impl<'a> ControlTree<'a> {
         for (number, form) in self.forms(method).await?.into_iter().enumerate() {
             let Some(built) = self.emptied(executor, method, form).await? else { continue };
             let logs = logs.below(&format!("form-{}", number + 1))?;
-            let on = (environment, &built);
+            let on = (image, &built);
             let one = executor.measure_emptied(on, (self.class, method), (form, launch_ms), files, &logs).await?;
             if matches!(one.outcome, Outcome::Pass | Outcome::InfraFail(_)) {
                 return Ok(Some(one));
@@ -357,7 +357,7 @@ impl<'a> ControlTree<'a> {
 
     async fn launch_with(
         &self,
-        (executor, environment): (&Executor, &Environment),
+        (executor, image): (&Executor, &RepositoryImage),
         method: &MethodId,
         files: Files,
         (name, launch_ms): (&str, Option<u64>),
@@ -366,6 +366,6 @@ impl<'a> ControlTree<'a> {
         let built = self.tree.with(self.built, files, &executor.temporary).await?;
         let options = LaunchOptions::default();
         let launch = MethodLaunch { class: self.class, method, options: &options, name };
-        Ok(limited(executor, launch_ms).launch(environment, &built, &launch, logs).await?.outcome)
+        Ok(limited(executor, launch_ms).launch(image, &built, &launch, logs).await?.outcome)
     }
 }

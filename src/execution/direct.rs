@@ -27,7 +27,7 @@ use crate::execution::build::compiled_tree::{CompiledTree, TreeError, append_fil
 use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, Diagnostic, Input, Start, Texts};
 use crate::execution::build::masked::MaskedRevision;
 use crate::execution::build::prepared::{CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput};
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::executor::{Executor, Launched};
 use crate::execution::fault::{ExecutionError, NoAnswer, Remedy};
@@ -122,11 +122,11 @@ impl Direct {
     pub async fn revision(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         revision: &RevisionInput,
         archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
     ) -> Result<Arc<CompiledRevision>, ExecutionError> {
-        match self.prepared.get(executor, environment, revision, archive).await?.as_ref() {
+        match self.prepared.get(executor, image, revision, archive).await?.as_ref() {
             Prepared::Compiled(revision) => match &revision.unfit {
                 Some(reason) => Err(NoAnswer::unfit(reason).into()),
                 None => Ok(Arc::new(revision.as_ref().clone())),
@@ -142,11 +142,11 @@ impl Direct {
     pub async fn classes(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         revision: &RevisionInput,
         archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
     ) -> Result<CompiledTree, ExecutionError> {
-        let archive = match self.prepared.get(executor, environment, revision, archive).await?.as_ref() {
+        let archive = match self.prepared.get(executor, image, revision, archive).await?.as_ref() {
             Prepared::Compiled(revision) => self.archive(revision)?,
             Prepared::Failed { outcome, detail } => return Err(unprepared(*outcome, detail, Remedy::None)),
         };
@@ -203,16 +203,16 @@ impl Direct {
     pub async fn swap(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         masked: &Arc<MaskedRevision>,
         text: &[u8],
     ) -> Result<Swap, ExecutionError> {
-        let classes = match self.compile_proven(executor, environment, masked, text).await? {
+        let classes = match self.compile_proven(executor, image, masked, text).await? {
             (CompileAnswer::Compiled { classes, .. }, made) => {
                 let proof = masked.proven.get().and_then(|proven| proven.as_ref().ok());
                 let generates = masked.revision.generates || proof.is_some_and(|proof| proof.generates);
                 if !made.is_empty() || generates {
-                    self.check_processors(executor, environment, masked, &made).await?;
+                    self.check_processors(executor, image, masked, &made).await?;
                 }
                 classes
             }
@@ -258,15 +258,15 @@ impl Direct {
     pub(super) async fn compile(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         request: &CompileRequest,
     ) -> Result<CompileAnswer, EngineError> {
         let mut attempt = 1;
         loop {
             let answer = {
                 let _shared = executor.exclusive.read().await;
-                let class_archive = executor.class_archive(environment, Serves::Compilers).await;
-                let start = Start { environment, class_archive: class_archive.as_deref() };
+                let class_archive = executor.class_archive(image, Serves::Compilers).await;
+                let start = Start { image, class_archive: class_archive.as_deref() };
                 self.compilers.compile(start, request).await
             };
             match answer {
@@ -283,13 +283,13 @@ impl Direct {
     pub(super) async fn compile_each(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         request: &CompileRequest,
         texts: Texts<'_>,
     ) -> Result<Vec<CompileAnswer>, EngineError> {
         let _shared = executor.exclusive.read().await;
-        let class_archive = executor.class_archive(environment, Serves::Compilers).await;
-        let start = Start { environment, class_archive: class_archive.as_deref() };
+        let class_archive = executor.class_archive(image, Serves::Compilers).await;
+        let start = Start { image, class_archive: class_archive.as_deref() };
         self.compilers.compile_each(start, request, texts).await
     }
 
@@ -320,7 +320,7 @@ impl Direct {
         archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
     ) -> Result<ExecutedCell, ExecutionError> {
         let identity = &cell.identity;
-        let environment = identity.environment;
+        let image = identity.image;
         let logs = CellLogs::create(executor.logs.as_ref(), &identity.task.id, identity.cell)?;
         let mut measured = executor.measured(&logs);
         measured.path = ExecutionPath::Direct;
@@ -339,14 +339,14 @@ impl Direct {
         measured.whole_build = module.whole;
         let started = Instant::now();
         let input = RevisionInput { tree: cell.facts.tree.clone(), module: module.clone() };
-        let revision = self.revision(executor, environment, &input, archive).await?;
+        let revision = self.revision(executor, image, &input, archive).await?;
         if !cell.methods.is_empty() {
-            executor.expect_launch(environment, &revision.class_path).await;
+            executor.expect_launch(image, &revision.class_path).await;
         }
         let masked = self.masked(executor, &revision, identity.task.test_file.as_str()).await?;
         measured.prepare_ms = Some(milliseconds(started));
         let started = Instant::now();
-        let swap = self.swap(executor, environment, &masked, text).await?;
+        let swap = self.swap(executor, image, &masked, text).await?;
         measured.compile_ms = Some(milliseconds(started));
         let swapped = match swap {
             Swap::Compiled(swapped) => swapped,
@@ -356,7 +356,7 @@ impl Direct {
                 let in_target = errors.iter().filter(|error| error.file.as_deref() == Some(masked.path().as_str()));
                 let places = in_target.filter_map(|error| place(error.line, Some(error.column)));
                 let places = places.map(|(line, column)| Place { line, column }).collect();
-                let file = Erroneous { text, class: &cell.facts.class, places, jdk: environment.jdk };
+                let file = Erroneous { text, class: &cell.facts.class, places, jdk: image.jdk };
                 let records = all(Outcome::CompileFail(reason), &detail, 1, &measured);
                 return unlaunched(attribute(records, file).await?);
             }

@@ -14,7 +14,7 @@ use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::CLASS_ARCHIVE;
 use crate::execution::container::pool::ContainerPool;
 use crate::execution::container::temporary::TemporaryFile;
-use crate::execution::container::{Environment, ToolJars};
+use crate::execution::container::{RepositoryImage, ToolJars};
 use crate::execution::key::ExecutionInputs;
 use crate::execution::request::CellIdentity;
 use crate::execution::run::logs::{CellLogs, Logs};
@@ -83,14 +83,14 @@ impl Executor {
     /// Returns the key of one launch on a path. A result kept under this key need not be executed again.
     pub fn key(&self, identity: &CellIdentity<'_>, method: &MethodId, repeat: u32, path: ExecutionPath) -> Digest {
         let inputs = ExecutionInputs {
-            image: identity.environment.image,
+            image: identity.image.config_digest,
             tree: identity.tree,
             test_file: identity.task.test_file.as_str(),
             swapped: identity.swapped,
             method: method.as_str(),
-            maven_arguments: &identity.environment.maven_arguments,
-            launcher: identity.environment.launcher,
-            surefire: identity.environment.surefire,
+            maven_arguments: &identity.image.maven_arguments,
+            launcher: identity.image.launcher,
+            surefire: identity.image.surefire,
             path,
             runner: file_name(&self.jars.runner),
             recorder: file_name(&self.jars.recorder),
@@ -98,7 +98,7 @@ impl Executor {
             identity: self.identity,
             limits: self.limits,
             repeat,
-            class_archive: self.maps_class_archives(identity.environment),
+            class_archive: self.maps_class_archives(identity.image),
             isolation_missing: &self.isolation_missing,
         };
         inputs.key()
@@ -160,7 +160,7 @@ impl Executor {
     }
 
     /// Returns a class archive; `None` if there is none.
-    pub async fn class_archive(&self, environment: &Environment, serves: Serves<'_>) -> Option<PathBuf> {
+    pub async fn class_archive(&self, image: &RepositoryImage, serves: Serves<'_>) -> Option<PathBuf> {
         let maker = ArchiveMaker {
             engine: self.engine.as_ref(),
             jars: &self.jars,
@@ -168,18 +168,18 @@ impl Executor {
             temporary: &self.temporary,
             identity: self.identity,
         };
-        self.class_archives.as_ref()?.get(&maker, environment, serves).await
+        self.class_archives.as_ref()?.get(&maker, image, serves).await
     }
 
     /// Returns the mount of the class archive for Maven; `None` if there is none.
-    pub(super) async fn archive_of_compilers(&self, environment: &Environment) -> Option<ReadOnlyMount> {
+    pub(super) async fn archive_of_compilers(&self, image: &RepositoryImage) -> Option<ReadOnlyMount> {
         let _shared = self.exclusive.read().await;
-        let source = self.class_archive(environment, Serves::Compilers).await?;
+        let source = self.class_archive(image, Serves::Compilers).await?;
         Some(ReadOnlyMount { source, target: CLASS_ARCHIVE.to_owned() })
     }
 
-    /// Tells whether launches in this environment map a class archive, as far as is known now.
-    fn maps_class_archives(&self, environment: &Environment) -> bool {
-        self.class_archives.as_ref().is_some_and(|archives| archives.serve(environment))
+    /// Tells whether launches in this image map a class archive, as far as is known now.
+    fn maps_class_archives(&self, image: &RepositoryImage) -> bool {
+        self.class_archives.as_ref().is_some_and(|archives| archives.serve(image))
     }
 }

@@ -25,7 +25,7 @@ use crate::execution::container::places::CLASS_ARCHIVE;
 use crate::execution::container::pool::Then;
 use crate::execution::container::steps::command_end;
 use crate::execution::container::temporary::{Spool, TemporaryFile};
-use crate::execution::container::{self, Environment};
+use crate::execution::container::{self, RepositoryImage};
 use crate::execution::executor::{Executor, Launched};
 use crate::execution::fault::{engine_fault, not_done};
 use crate::execution::launch::subclasses::worst;
@@ -87,7 +87,7 @@ impl Executor {
                     ExecutionPath::Direct => format!("direct-{name}"),
                 };
                 let launch = MethodLaunch { class, method, options: &options, name: &name };
-                let mut one = self.launch(identity.environment, built, &launch, logs).await?;
+                let mut one = self.launch(identity.image, built, &launch, logs).await?;
                 one.measured = Measured {
                     prepare_ms: before.prepare_ms,
                     compile_ms: before.compile_ms,
@@ -109,7 +109,7 @@ impl Executor {
     /// I/O errors of writing logs and temporary files.
     pub async fn launch(
         &self,
-        environment: &Environment,
+        image: &RepositoryImage,
         built: &Built,
         launch: &MethodLaunch<'_>,
         logs: &CellLogs,
@@ -117,13 +117,13 @@ impl Executor {
         let class = class_of_method(launch.class, launch.method);
         let found = built.family.subclasses(&class, launch.method.method()).unwrap_or_default();
         if found.classes.is_empty() {
-            return self.launch_in(&class, environment, built, launch, logs).await;
+            return self.launch_in(&class, image, built, launch, logs).await;
         }
         let mut launches = Vec::new();
         for (number, subclass) in found.classes.iter().enumerate() {
             let name = format!("{}-subclass-{}", launch.name, number + 1);
             let one = MethodLaunch { name: &name, ..*launch };
-            launches.push(self.launch_in(subclass, environment, built, &one, logs).await?);
+            launches.push(self.launch_in(subclass, image, built, &one, logs).await?);
         }
         Ok(worst(launches, found))
     }
@@ -136,12 +136,12 @@ impl Executor {
     async fn launch_in(
         &self,
         run_class: &str,
-        environment: &Environment,
+        image: &RepositoryImage,
         built: &Built,
         launch: &MethodLaunch<'_>,
         logs: &CellLogs,
     ) -> std::io::Result<Launched> {
-        let once = async |number| self.launch_once((environment, built), launch, run_class, logs, number).await;
+        let once = async |number| self.launch_once((image, built), launch, run_class, logs, number).await;
         let came = |one: &Launched| match one.outcome {
             Outcome::InfraFail(_) => Came::Fault,
             Outcome::ExecFail(ExecReason::Timeout) if !self.trusts_timeout(&one.measured) => Came::OutOfTime,
@@ -156,28 +156,28 @@ impl Executor {
 
     /// Starts a container ahead for a launch with this class path, unless the pool starts none ahead. Does nothing
     /// during an exclusive run.
-    pub(super) async fn expect_launch(&self, environment: &Environment, class_path: &[String]) {
+    pub(super) async fn expect_launch(&self, image: &RepositoryImage, class_path: &[String]) {
         let _shared = self.exclusive.read().await;
-        let (spec, _) = self.launch_container(environment, class_path, &LaunchOptions::default()).await;
+        let (spec, _) = self.launch_container(image, class_path, &LaunchOptions::default()).await;
         self.pool.expect(&spec);
     }
 
     /// Returns the container of launches with these options, without a program, and the console's path in it.
     async fn launch_container(
         &self,
-        environment: &Environment,
+        image: &RepositoryImage,
         class_path: &[String],
         options: &LaunchOptions,
     ) -> (ContainerSpec, &'static str) {
-        let console = console_for(class_path, environment.jdk, environment.launcher);
+        let console = console_for(class_path, image.jdk, image.launcher);
         let archive = match options.jvm_arguments.is_empty() {
-            true => self.class_archive(environment, Serves::Launches(console)).await,
+            true => self.class_archive(image, Serves::Launches(console)).await,
             // An agent must see every class while it is loaded.
             false => None,
         };
         let limits = (self.limits.launch, self.limits.launch_scratch_bytes);
         let program = Program { schema: PROGRAM_SCHEMA, door_port: None, steps: Vec::new() };
-        let mut spec = container::container_without_tree("launch", environment.image, &self.jars, limits, program);
+        let mut spec = container::container_without_tree("launch", image.config_digest, &self.jars, limits, program);
         spec.mounts.extend(options.mounts.iter().cloned());
         spec.mounts.extend(archive.map(|source| ReadOnlyMount { source, target: CLASS_ARCHIVE.to_owned() }));
         (spec, console)
@@ -185,7 +185,7 @@ impl Executor {
 
     async fn launch_once(
         &self,
-        (environment, built): (&Environment, &Built),
+        (image, built): (&RepositoryImage, &Built),
         &MethodLaunch { class, method, options, name }: &MethodLaunch<'_>,
         run_class: &str,
         logs: &CellLogs,
@@ -193,9 +193,9 @@ impl Executor {
     ) -> std::io::Result<Launched> {
         let mut settings = built.settings.clone();
         settings.arguments.extend(options.jvm_arguments.iter().cloned());
-        let (mut spec, console) = self.launch_container(environment, &built.class_path, options).await;
+        let (mut spec, console) = self.launch_container(image, &built.class_path, options).await;
         let launch = Launch {
-            java_home: &environment.java_home,
+            java_home: &image.java_home,
             console,
             module: &built.module,
             class_path: &built.class_path,

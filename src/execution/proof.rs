@@ -17,7 +17,7 @@ use crate::data_dir::write_atomically;
 use crate::digest::Digest;
 use crate::error::{ExitStatus, Failure};
 use crate::event::EventSink;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::executor::Executor;
 use crate::execution::request::{CellInput, CellRequest};
 use crate::execution::run::record::ExecutionPath;
@@ -215,14 +215,14 @@ pub fn store(path: &Path, proof: &Proof) -> Result<(), ProofError> {
 /// [`ProofError::Io`] if temporary files can't be written; every error of `told`.
 pub async fn prove(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     needed: &[NeededExecution],
     prepare: &Prepare,
     jobs: usize,
     events: &EventSink,
     told: &mut dyn FnMut(ProofStep) -> Result<(), ProofError>,
 ) -> Result<Vec<Unproven>, ProofError> {
-    execute_all(needed, |one| execute(executor, environment, one, prepare), jobs, events, told).await
+    execute_all(needed, |one| execute(executor, image, one, prepare), jobs, events, told).await
 }
 
 async fn execute_all<'a, F: Future<Output = Result<(Outcome, String), ProofError>>>(
@@ -287,7 +287,7 @@ fn is_of_the_image(reason: InfraReason) -> bool {
 
 async fn execute(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     one: &NeededExecution,
     prepare: &Prepare,
 ) -> Result<(Outcome, String), ProofError> {
@@ -301,7 +301,7 @@ async fn execute(
         task: &one.task,
         cell: one.cell,
         input: &input,
-        environment,
+        image,
         // One method is enough: compilation, class path and launcher are the same for all.
         methods: &one.task.test_methods[..1],
         repeats: 1,

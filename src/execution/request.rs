@@ -1,7 +1,7 @@
 //! Requests to the executor: a cell, its tree, its methods.
 
 use crate::digest::Digest;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::module::ModuleArguments;
 use crate::execution::run::record::ExecutionPath;
@@ -48,8 +48,8 @@ pub struct CellRequest<'a> {
     pub cell: Cell,
     /// Its tree.
     pub input: &'a CellInput,
-    /// The repository's environment.
-    pub environment: &'a Environment,
+    /// The repository's image.
+    pub image: &'a RepositoryImage,
     /// Methods to launch.
     pub methods: &'a [MethodId],
     /// Repeats of each launch, at least 1.
@@ -67,8 +67,8 @@ pub struct CellIdentity<'a> {
     pub task: &'a Task,
     /// The cell.
     pub cell: Cell,
-    /// The repository's environment.
-    pub environment: &'a Environment,
+    /// The repository's image.
+    pub image: &'a RepositoryImage,
     /// The code revision's tree: [`RevisionTree::identity`](crate::workspace::RevisionTree::identity).
     pub tree: &'a str,
     /// The swapped file's bytes by digest.
@@ -83,7 +83,7 @@ impl<'a> CellRequest<'a> {
         CellIdentity {
             task: self.task,
             cell: self.cell,
-            environment: self.environment,
+            image: self.image,
             tree: &self.input.tree,
             swapped: self.input.swapped,
             path: self.path,

@@ -19,7 +19,7 @@ use crate::execution::container::Surefire;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::pool::ContainerPool;
 use crate::execution::container::temporary::TemporaryFile;
-use crate::execution::container::{Environment, ToolJars};
+use crate::execution::container::{RepositoryImage, ToolJars};
 use crate::execution::direct::{Direct, write_files};
 use crate::execution::executor::Executor;
 use crate::execution::run::record::ExecutionPath;
@@ -55,9 +55,9 @@ pub(super) fn direct(engine: &Arc<Scripted>, data_dir: &DataDir) -> Direct {
     Direct::new(prepared, compilers)
 }
 
-pub(super) fn environment() -> Environment {
-    Environment {
-        image: Digest::of(b"image"),
+pub(super) fn image() -> RepositoryImage {
+    RepositoryImage {
+        config_digest: Digest::of(b"image"),
         toolchain: Digest::of(b"toolchain"),
         jdk: 8,
         java_home: "/jdk".to_owned(),

@@ -33,7 +33,7 @@ use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{HOME, RUNNER, RUNNER_CLASS, XML_DIRECTORY, launcher_class_path};
 use crate::execution::container::steps::done;
 use crate::execution::container::temporary::Spool;
-use crate::execution::container::{self, Environment, ToolJars};
+use crate::execution::container::{self, RepositoryImage, ToolJars};
 use crate::execution::fault::{engine_fault, not_done};
 use crate::outcome::launch::shortened;
 use crate::thread::blocking;
@@ -154,39 +154,39 @@ impl ClassArchives {
         Self { made: Made::new(data_dir, store, events), without: Mutex::default() }
     }
 
-    /// Tells whether launches in this environment have a class archive, as known so far.
-    pub(in crate::execution) fn serve(&self, environment: &Environment) -> bool {
-        self.serves(environment, Jvms::Launches)
+    /// Tells whether launches in this image have a class archive, as known so far.
+    pub(in crate::execution) fn serve(&self, image: &RepositoryImage) -> bool {
+        self.serves(image, Jvms::Launches)
     }
 
-    fn serves(&self, environment: &Environment, jvms: Jvms) -> bool {
+    fn serves(&self, image: &RepositoryImage, jvms: Jvms) -> bool {
         let without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
-        environment.jdk >= jvms.first_jdk() && !without.contains(&(environment.toolchain, jvms))
+        image.jdk >= jvms.first_jdk() && !without.contains(&(image.toolchain, jvms))
     }
 
     /// Returns the class archive for these JVMs, and makes it if the store lacks it. `None` if they use none.
     pub(in crate::execution) async fn get(
         &self,
         maker: &ArchiveMaker<'_>,
-        environment: &Environment,
+        image: &RepositoryImage,
         serves: Serves<'_>,
     ) -> Option<PathBuf> {
-        if !self.serves(environment, serves.jvms()) {
+        if !self.serves(image, serves.jvms()) {
             return None;
         }
-        match self.find_or_make(maker, environment, serves).await {
+        match self.find_or_make(maker, image, serves).await {
             Ok(path) => Some(path),
             Err(cause) => {
-                self.go_without(environment, serves.jvms(), &cause.to_string());
+                self.go_without(image, serves.jvms(), &cause.to_string());
                 None
             }
         }
     }
 
-    fn go_without(&self, environment: &Environment, jvms: Jvms, cause: &str) {
+    fn go_without(&self, image: &RepositoryImage, jvms: Jvms, cause: &str) {
         let mut without = self.without.lock().unwrap_or_else(PoisonError::into_inner);
-        if without.insert((environment.toolchain, jvms)) {
-            let jdk = environment.jdk;
+        if without.insert((image.toolchain, jvms)) {
+            let jdk = image.jdk;
             let who = match jvms {
                 Jvms::Launches => "launches",
                 Jvms::Compilers => "compilers",
@@ -198,19 +198,19 @@ impl ClassArchives {
     async fn find_or_make(
         &self,
         maker: &ArchiveMaker<'_>,
-        environment: &Environment,
+        image: &RepositoryImage,
         serves: Serves<'_>,
     ) -> Result<PathBuf, ArchiveError> {
-        let key = key((maker.jars, maker.identity), environment, serves)?;
+        let key = key((maker.jars, maker.identity), image, serves)?;
         let make = async || {
             // If the archive could not be made, launches that waited for it use none either: keys state this for all
             // launches.
-            if !self.serves(environment, serves.jvms()) {
+            if !self.serves(image, serves.jvms()) {
                 return Err(ArchiveError::Refused("none could be made".to_owned()));
             }
-            let made = self.make(maker, environment, serves).await;
+            let made = self.make(maker, image, serves).await;
             if let Err(cause) = &made {
-                self.go_without(environment, serves.jvms(), &cause.to_string());
+                self.go_without(image, serves.jvms(), &cause.to_string());
             }
             Ok(Fresh::Kept(ClassArchive { archive: made? }))
         };
@@ -221,12 +221,12 @@ impl ClassArchives {
     async fn make(
         &self,
         maker: &ArchiveMaker<'_>,
-        environment: &Environment,
+        image: &RepositoryImage,
         serves: Serves<'_>,
     ) -> Result<Digest, ArchiveError> {
         let mut attempt = 1;
         loop {
-            match self.dump(maker, environment, serves).await {
+            match self.dump(maker, image, serves).await {
                 Err(ArchiveError::Refused(_)) if attempt < ATTEMPTS => attempt += 1,
                 dumped => return dumped,
             }
@@ -237,12 +237,12 @@ impl ClassArchives {
     async fn dump(
         &self,
         maker: &ArchiveMaker<'_>,
-        environment: &Environment,
+        image: &RepositoryImage,
         serves: Serves<'_>,
     ) -> Result<Digest, ArchiveError> {
-        let (program, archive) = program(&environment.java_home, serves, maker.limits);
+        let (program, archive) = program(&image.java_home, serves, maker.limits);
         let limits = (maker.limits.compile, maker.limits.compile_scratch_bytes);
-        let image = environment.image;
+        let image = image.config_digest;
         let spec = container::container_without_tree("class-archive", image, maker.jars, limits, program);
         let spool = Spool::create(maker.temporary)?;
         let run = session::run(maker.engine, &spec, spool.path()).await;
@@ -332,16 +332,16 @@ fn refused(run: &ContainerRun) -> io::Result<String> {
 ///
 /// # Errors
 /// I/O errors of reading the modification time of the runner's jar.
-pub fn key((jars, identity): (&ToolJars, Digest), environment: &Environment, serves: Serves<'_>) -> io::Result<Digest> {
+pub fn key((jars, identity): (&ToolJars, Digest), image: &RepositoryImage, serves: Serves<'_>) -> io::Result<Digest> {
     let Serves::Launches(console) = serves else {
         // No jar is in the archive.
-        return Ok(made::key::<ClassArchive>(&(environment.toolchain, &environment.java_home, "compilers", identity)));
+        return Ok(made::key::<ClassArchive>(&(image.toolchain, &image.java_home, "compilers", identity)));
     };
     let runner = &jars.runner;
     let modified = fs::metadata(runner)?.modified()?;
     // In seconds since the epoch. A JVM rejects an archive if a jar's modification time differs from the recorded one.
     let modified = modified.duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?.as_secs();
-    let Environment { toolchain, java_home, .. } = environment;
+    let RepositoryImage { toolchain, java_home, .. } = image;
     // The identity covers the commands' flags.
     let inputs = (toolchain, java_home, console, file_name(runner), modified, identity);
     Ok(made::key::<ClassArchive>(&inputs))
@@ -353,7 +353,7 @@ mod tests {
 
     use super::*;
     use crate::engine::scripted::{Said, Scripted};
-    use crate::execution::scripted::{environment, executor};
+    use crate::execution::scripted::{executor, image};
 
     #[tokio::test]
     async fn who_waits_for_an_archive_that_can_not_be_made_goes_without() {
@@ -365,19 +365,17 @@ mod tests {
         let mut executor = executor(&engine, &data_dir);
         fs::write(&executor.jars.runner, "jar").unwrap();
         executor.class_archives = Some(Arc::clone(&archives));
-        let environment = Environment { jdk: FIRST_OF_COMPILERS, ..environment() };
-        assert!(archives.serve(&environment));
+        let image = RepositoryImage { jdk: FIRST_OF_COMPILERS, ..image() };
+        assert!(archives.serve(&image));
         let launches = Serves::Launches("/opt/console.jar");
-        let (first, second) = tokio::join!(
-            executor.class_archive(&environment, launches),
-            executor.class_archive(&environment, launches)
-        );
+        let (first, second) =
+            tokio::join!(executor.class_archive(&image, launches), executor.class_archive(&image, launches));
         assert_eq!((first, second), (None, None));
         assert_eq!(engine.started().len(), ATTEMPTS as usize, "the second did not try again");
-        assert!(!archives.serve(&environment), "keys say that launches have none");
-        assert_eq!(executor.class_archive(&environment, Serves::Compilers).await, None);
+        assert!(!archives.serve(&image), "keys say that launches have none");
+        assert_eq!(executor.class_archive(&image, Serves::Compilers).await, None);
         assert_eq!(engine.started().len(), 2 * ATTEMPTS as usize, "compilers' archive is another one");
-        let earlier = Environment { jdk: FIRST_JDK, ..environment };
+        let earlier = RepositoryImage { jdk: FIRST_JDK, ..image };
         assert!(!archives.serves(&earlier, Jvms::Compilers));
     }
 }

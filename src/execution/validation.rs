@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::EventSink;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::contents::{blame_sources, may_need_contents, name_missing};
 use crate::execution::direct::{Direct, DirectCell};
 use crate::execution::executor::Executor;
@@ -28,7 +28,7 @@ pub struct Validation<'a> {
     /// The tasks.
     pub tasks: &'a [Task],
     /// Environments of the tasks' repositories.
-    pub environments: &'a BTreeMap<RepositoryName, Environment>,
+    pub images: &'a BTreeMap<RepositoryName, RepositoryImage>,
     /// Executors of the tasks' repositories, whose limits may differ.
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,
     /// What keeps tasks from being executed.
@@ -114,8 +114,7 @@ impl Validation<'_> {
         if let Some(Fault { reason, detail }) = self.obstacles.fault(task, cell.code()) {
             return Ok(self.unprepared(task, cell, path, reason, &detail));
         }
-        let (Some(environment), Some(executor)) =
-            (self.environments.get(&task.repository), self.executors.get(&task.repository))
+        let (Some(image), Some(executor)) = (self.images.get(&task.repository), self.executors.get(&task.repository))
         else {
             let Fault { reason, detail } = self.obstacles.without_image(task, cell.code());
             return Ok(self.unprepared(task, cell, path, reason, &detail));
@@ -126,7 +125,7 @@ impl Validation<'_> {
                 Ok(facts) => facts,
                 Err(cause) => return Ok(self.unprepared(task, cell, path, InfraReason::Source, &cause)),
             };
-            let identity = CellIdentity { task, cell, environment, tree: &facts.tree, swapped: facts.swapped(), path };
+            let identity = CellIdentity { task, cell, image, tree: &facts.tree, swapped: facts.swapped(), path };
             let request = DirectCell { identity, facts: &facts, methods: &task.test_methods, repeats: self.repeats };
             let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
             let archive = move || trees.revision(&wanted, cell.code());
@@ -140,7 +139,7 @@ impl Validation<'_> {
             Err(cause) => return Ok(self.unprepared(task, cell, path, InfraReason::Source, &cause)),
         };
         let (methods, repeats) = (&task.test_methods, self.repeats);
-        let request = CellRequest { task, cell, input: &input, environment, methods, repeats, path, other_text: None };
+        let request = CellRequest { task, cell, input: &input, image, methods, repeats, path, other_text: None };
         let mut records = executor.run_cell(&request).await?;
         for record in &mut records {
             record.measured.unfit.clone_from(&unfit);

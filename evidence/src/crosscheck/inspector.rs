@@ -20,7 +20,7 @@ use testevo_sandbox::error::CommandError;
 use testevo_sandbox::execution::build::prepared::{
     CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput,
 };
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::direct::{Direct, Swap};
 use testevo_sandbox::execution::executor::Executor;
 use testevo_sandbox::execution::fault::{ExecutionError, NoAnswer, answered};
@@ -89,7 +89,7 @@ pub(crate) struct Compares {
 pub(crate) struct Subject<'a> {
     task: &'a Task,
     executor: &'a Executor,
-    environment: &'a Environment,
+    image: &'a RepositoryImage,
     facts: CellFacts,
     input: RevisionInput,
     revision: CompiledRevision,
@@ -160,7 +160,7 @@ impl Inspector {
 
     /// Returns what is known of a task, or why nothing of it can be compared.
     async fn subject<'a>(&'a self, task: &'a Task) -> Result<Result<Subject<'a>, (String, bool)>, InspectError> {
-        let (executor, environment) = self.opened.place(task).map_err(InspectError::Sources)?;
+        let (executor, image) = self.opened.place(task).map_err(InspectError::Sources)?;
         let facts = self.read(task, |trees, task| trees.facts(task, Cell::Nn)).await?;
         let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
         let focal = blocking(move || Ok(trees.focal(&wanted)?)).await;
@@ -181,14 +181,14 @@ impl Inspector {
         let input = RevisionInput { tree: facts.tree.clone(), module: module.clone() };
         let (trees, wanted) = (Arc::clone(&self.opened.trees), task.clone());
         let archive = move || trees.revision(&wanted, Side::New);
-        let revision = match self.prepared.get(executor, environment, &input, archive).await?.as_ref() {
+        let revision = match self.prepared.get(executor, image, &input, archive).await?.as_ref() {
             Prepared::Compiled(revision) => revision.as_ref().clone(),
             Prepared::Failed { outcome, .. } => {
                 let lost = matches!(outcome, Outcome::InfraFail(_));
                 return Ok(Err((format!("the new revision ends in {outcome}"), lost)));
             }
         };
-        Ok(Ok(Subject { task, executor, environment, facts, input, revision, focal }))
+        Ok(Ok(Subject { task, executor, image, facts, input, revision, focal }))
     }
 
     async fn coverage(&self, subject: &Subject<'_>, lost: &mut bool) -> Result<Vec<CheckedMethod>, InspectError> {
@@ -215,7 +215,7 @@ impl Inspector {
                 }
             };
             let driven = MavenMethod {
-                environment: subject.environment,
+                image: subject.image,
                 archive: input.archive.path(),
                 module: &subject.input.module,
                 class: &class_of_method(&subject.facts.class, method),
@@ -243,19 +243,19 @@ impl Inspector {
         input: &CellInput,
         files: &[SourceFile],
     ) -> Result<(ExecutionPath, Vec<MethodCoverage>), InspectError> {
-        let Subject { task, executor, environment, facts, .. } = subject;
+        let Subject { task, executor, image, facts, .. } = subject;
         let methods = &task.test_methods;
         let text = facts.text.as_deref().unwrap_or_default();
         if subject.revision.unfit.is_none() {
             let revision = Arc::new(subject.revision.clone());
             let swapped = async {
                 let masked = self.direct.masked(executor, &revision, task.test_file.as_str()).await?;
-                self.direct.swap(executor, environment, &masked, text).await
+                self.direct.swap(executor, image, &masked, text).await
             };
             if let Ok(Swap::Compiled(swapped)) = answered(swapped.await)? {
                 let logs = CellLogs::create(None, &task.id, Cell::Nn)?;
                 let covering = Covering { class: &facts.class, files, logs: &logs };
-                let covered = executor.cover(environment, &swapped.built, &covering, methods.iter()).await?;
+                let covered = executor.cover(image, &swapped.built, &covering, methods.iter()).await?;
                 return Ok((ExecutionPath::Direct, covered));
             }
         }
@@ -263,7 +263,7 @@ impl Inspector {
             task,
             cell: Cell::Nn,
             input,
-            environment,
+            image,
             methods: &[],
             repeats: 1,
             path: ExecutionPath::Maven,
@@ -274,7 +274,7 @@ impl Inspector {
     }
 
     async fn mutants(&self, subject: &Subject<'_>, lost: &mut bool) -> Result<Vec<CheckedMutants>, InspectError> {
-        let Subject { task, executor, environment, revision, .. } = subject;
+        let Subject { task, executor, image, revision, .. } = subject;
         let mut checked = Vec::new();
         let mut runnable = None;
         for (path, lines) in lines_to_mutate(&subject.focal) {
@@ -293,7 +293,7 @@ impl Inspector {
             let file = MutatedFile { task_id: &task.id, path: &path, source: &source, lines: &lines };
             let by = Judge::Warm { direct: &self.direct, revision };
             let started = Instant::now();
-            let ours = match answered(judge(by, executor, environment, &file).await)? {
+            let ours = match answered(judge(by, executor, image, &file).await)? {
                 Ok(ours) => ours,
                 Err(reason) => {
                     *lost |= reason.may_pass();
@@ -304,7 +304,7 @@ impl Inspector {
             let judging = started.elapsed();
             let mut one = if self.compares.mutants {
                 let tree = self.store.path(&revision.tree);
-                match answered(mutate(executor, environment, revision, tree, &file).await)? {
+                match answered(mutate(executor, image, revision, tree, &file).await)? {
                     Ok(theirs) => CheckedMutants::of(&file, &ours, &theirs),
                     Err(reason) => {
                         *lost |= reason.may_pass();

@@ -26,7 +26,7 @@ use testevo_sandbox::event::EventSink;
 use testevo_sandbox::execution::build::prepared::{
     CompiledRevision, Prepared, PreparedError, PreparedRevisions, RevisionInput,
 };
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::places::PROJECT;
 use testevo_sandbox::execution::container::pool::ContainerPool;
 use testevo_sandbox::execution::direct::{Direct, Swap};
@@ -198,21 +198,21 @@ impl Clock {
         direct: &Direct,
         subject: &Subject<'_>,
     ) -> Result<Option<Arc<CompiledRevision>>, MeasureError> {
-        let (executor, environment) = self.place(subject.task)?;
+        let (executor, image) = self.place(subject.task)?;
         let (trees, task, side) = (Arc::clone(&self.opened.trees), subject.task.clone(), subject.cell.code());
         let archive = move || trees.revision(&task, side);
         let Some(input) = subject.revision_input() else { return Ok(None) };
-        let revision = answered(direct.revision(executor, environment, &input, archive).await)?;
+        let revision = answered(direct.revision(executor, image, &input, archive).await)?;
         // The reference path maps one as well; where nothing is known of the revision, the console is most projects' one.
         let class_path = revision.as_ref().map(|revision| revision.class_path.as_slice()).unwrap_or_default();
-        let console = console_for(class_path, environment.jdk, environment.launcher);
-        executor.class_archive(environment, Serves::Launches(console)).await;
+        let console = console_for(class_path, image.jdk, image.launcher);
+        executor.class_archive(image, Serves::Launches(console)).await;
         let Ok(revision) = revision else { return Ok(None) };
         let other = other_source(&revision, subject.task.test_file.as_str());
         if let Ok(masked) = answered(direct.masked(executor, &revision, &other).await)? {
             let text = masked.own_text()?.unwrap_or_else(|| WARMING.to_vec());
             // What comes of it does not matter here.
-            let _ = answered(direct.swap(executor, environment, &masked, &text).await)?;
+            let _ = answered(direct.swap(executor, image, &masked, &text).await)?;
         }
         Ok(Some(revision))
     }
@@ -260,7 +260,7 @@ impl Clock {
         let executors = if is_ahead { &self.executors_ahead } else { &self.opened.executors };
         let validation = Validation {
             tasks: &[],
-            environments: &self.opened.environments,
+            images: &self.opened.images,
             executors,
             obstacles: &Obstacles::default(),
             repeats: 1,
@@ -277,16 +277,16 @@ impl Clock {
         subject: &Subject<'_>,
         revision: Option<&CompiledRevision>,
     ) -> Result<LiteralVerdict, MeasureError> {
-        let (executor, environment) = self.place(subject.task)?;
+        let (executor, image) = self.place(subject.task)?;
         let cell = subject.cell;
         let input = self.read(subject.task, move |trees, task| trees.cell(task, cell)).await?;
         let Some(module) = &input.module else {
             return Err(MeasureError::Sources("the target file lies in no module".to_owned()));
         };
         let class_path = revision.map_or(&[][..], |revision| revision.class_path.as_slice());
-        let console = console_for(class_path, environment.jdk, environment.launcher);
+        let console = console_for(class_path, image.jdk, image.launcher);
         let methods = &subject.task.test_methods;
-        Ok(literal(executor, &LiteralCell { environment, input: &input, module, console, methods }).await?)
+        Ok(literal(executor, &LiteralCell { image, input: &input, module, console, methods }).await?)
     }
 
     /// Returns what the JVMs of a cell take one after the other, and checks that they come to the same.
@@ -297,7 +297,7 @@ impl Clock {
         passed: &[bool],
         left_out: &mut Vec<String>,
     ) -> Result<Option<u64>, MeasureError> {
-        let (executor, environment) = self.place(subject.task)?;
+        let (executor, image) = self.place(subject.task)?;
         let (task, text) = (subject.task, subject.facts.text.as_deref().unwrap_or_default());
         let mut no_tree = |reason: String| {
             left_out.push(format!("{}: floor: {reason}", subject.cell.name()));
@@ -305,17 +305,17 @@ impl Clock {
         };
         let swapped = async {
             let masked = self.direct.masked(executor, revision, task.test_file.as_str()).await?;
-            self.direct.swap(executor, environment, &masked, text).await
+            self.direct.swap(executor, image, &masked, text).await
         };
         let swapped = match answered(swapped.await)? {
             Ok(Swap::Compiled(swapped)) => swapped,
             Ok(Swap::Failed { detail, .. }) => return no_tree(detail),
             Err(reason) => return no_tree(reason.cause),
         };
-        let console = console_for(&revision.class_path, environment.jdk, environment.launcher);
-        let archive = executor.class_archive(environment, Serves::Launches(console)).await;
+        let console = console_for(&revision.class_path, image.jdk, image.launcher);
+        let archive = executor.class_archive(image, Serves::Launches(console)).await;
         let (class, methods) = (&subject.facts.class, &task.test_methods);
-        let launches = floor(executor, environment, &swapped, archive.as_deref(), (class, methods)).await?;
+        let launches = floor(executor, image, &swapped, archive.as_deref(), (class, methods)).await?;
         if !launches.iter().map(|launch| launch.passed).eq(passed.iter().copied()) {
             return no_tree("other methods pass on a tree that they share".to_owned());
         }
@@ -355,13 +355,13 @@ impl Clock {
         subject: &Subject<'_>,
         input: &RevisionInput,
     ) -> Result<(u64, Option<String>), MeasureError> {
-        let (executor, environment) = self.place(subject.task)?;
+        let (executor, image) = self.place(subject.task)?;
         let empty = self.data_dir.temporary().join("measured-store");
         let store = Store::open(&empty, &self.data_dir.temporary())?;
         let prepared = PreparedRevisions::new(&self.data_dir, &store, &self.events);
         let (trees, task, side) = (Arc::clone(&self.opened.trees), subject.task.clone(), subject.cell.code());
         let started = Instant::now();
-        let prepared = prepared.get(executor, environment, input, move || trees.revision(&task, side)).await;
+        let prepared = prepared.get(executor, image, input, move || trees.revision(&task, side)).await;
         let took = milliseconds(started);
         fs_err::remove_dir_all(&empty)?;
         let failed = match prepared?.as_ref() {
@@ -377,16 +377,16 @@ impl Clock {
         subject: &Subject<'_>,
         input: &RevisionInput,
     ) -> Result<(u64, Option<String>), MeasureError> {
-        let (executor, environment) = self.place(subject.task)?;
+        let (executor, image) = self.place(subject.task)?;
         let side = subject.cell.code();
         let started = Instant::now();
         let archive = self.read(subject.task, move |trees, task| trees.revision(task, side)).await?;
-        let built = skip_tests(executor, environment, &input.module, archive.path()).await;
+        let built = skip_tests(executor, image, &input.module, archive.path()).await;
         let took = milliseconds(started);
         Ok((took, (!built?).then(|| "`mvn -o test -DskipTests` fails".to_owned())))
     }
 
-    fn place(&self, task: &Task) -> Result<(&Executor, &Environment), MeasureError> {
+    fn place(&self, task: &Task) -> Result<(&Executor, &RepositoryImage), MeasureError> {
         self.opened.place(task).map_err(MeasureError::Sources)
     }
 

@@ -14,7 +14,7 @@ use super::contain;
 use crate::literal::plain_maven;
 use testevo_sandbox::engine::session::ContainerRun;
 use testevo_sandbox::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::places::{HOME, PROJECT, TREE};
 use testevo_sandbox::execution::container::steps::{command_end, done};
 use testevo_sandbox::execution::executor::Executor;
@@ -43,8 +43,8 @@ const PATTERNS: [&str; 3] = ["", "[*]", "*"];
 /// One method of a tree.
 #[derive(Clone, Copy)]
 pub(crate) struct MavenMethod<'a> {
-    /// The repository's environment.
-    pub(crate) environment: &'a Environment,
+    /// The repository's image.
+    pub(crate) image: &'a RepositoryImage,
     /// Tar archive of the tree.
     pub(crate) archive: &'a Path,
     /// The target file's module.
@@ -110,7 +110,7 @@ pub(crate) async fn drive(executor: &Executor, method: &MavenMethod<'_>) -> std:
         // For Maven, tests included, and the analysis.
         let seconds = 2 * executor.limits.compile_command.wall_seconds + 60;
         let limits = ContainerLimits { wall_seconds: seconds, ..executor.limits.compile };
-        let run = contain(executor, method.environment, "driven", mounts, limits, program).await?;
+        let run = contain(executor, method.image, "driven", mounts, limits, program).await?;
         let (run, _spool) = match run {
             Ok(run) => run,
             Err(cause) => return Ok(MavenCoverage::left_out(cause, true)),
@@ -123,12 +123,12 @@ pub(crate) async fn drive(executor: &Executor, method: &MavenMethod<'_>) -> std:
 }
 
 fn program(executor: &Executor, method: &MavenMethod<'_>, pattern: &str) -> Program {
-    let environment = method.environment;
+    let image = method.image;
     let tests = format!("{}#{}{pattern}", method.class, method.method.method());
-    let mut maven = maven_test(executor, environment, method.module, &tests);
+    let mut maven = maven_test(executor, image, method.module, &tests);
     maven.argv.push(format!("-Djvm={KIT}/bin/java"));
     let script = "chmod 755 \"$1/bin/java\"; if [ -e \"$2/release\" ]; then cp \"$2/release\" \"$1/release\"; fi";
-    let words = ["/bin/sh", "-ec", script, "sh", KIT, &environment.java_home];
+    let words = ["/bin/sh", "-ec", script, "sh", KIT, &image.java_home];
     let kit = Command {
         argv: words.map(str::to_owned).into(),
         required: true,
@@ -136,10 +136,8 @@ fn program(executor: &Executor, method: &MavenMethod<'_>, pattern: &str) -> Prog
         ..maven.clone()
     };
     let agent = agent_of(DATA, true);
-    let java = format!(
-        "#!/bin/sh\nexec '{}/bin/java' -XX:+IgnoreUnrecognizedVMOptions '{agent}' \"$@\"\n",
-        environment.java_home
-    );
+    let java =
+        format!("#!/bin/sh\nexec '{}/bin/java' -XX:+IgnoreUnrecognizedVMOptions '{agent}' \"$@\"\n", image.java_home);
     let mut steps = vec![
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Unpack { archive: TREE.to_owned(), into: PROJECT.to_owned() },
@@ -150,7 +148,7 @@ fn program(executor: &Executor, method: &MavenMethod<'_>, pattern: &str) -> Prog
     ];
     let directories = class_directories(method.class_path);
     steps.extend(directories.iter().map(|path| Step::MakeDirectory { path: (*path).clone() }));
-    let report = report_command(&environment.java_home, DATA, &directories, XML, &executor.limits);
+    let report = report_command(&image.java_home, DATA, &directories, XML, &executor.limits);
     steps.push(Step::Run(Command { only_after_success_of: Some(MAVEN), ..report }));
     steps.push(Step::SendFile { path: XML.to_owned(), max_bytes: MOST_XML_BYTES });
     Program { schema: PROGRAM_SCHEMA, door_port: None, steps }
@@ -159,11 +157,11 @@ fn program(executor: &Executor, method: &MavenMethod<'_>, pattern: &str) -> Prog
 /// Returns Maven's command for some tests of a module, as Surefire is asked for them.
 pub(crate) fn maven_test(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     module: &ModuleArguments,
     tests: &str,
 ) -> Command {
-    let mut maven = plain_maven(environment, module, &["test"], &executor.limits);
+    let mut maven = plain_maven(image, module, &["test"], &executor.limits);
     maven.argv.extend([
         format!("-Dtest={tests}"),
         // Modules that this one needs have no such test.

@@ -13,7 +13,7 @@ use testevo_sandbox::engine::spec::{
     Command, CommandLimits, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step,
 };
 use testevo_sandbox::execution::build::prepared::CompiledRevision;
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::places::{HOME, PROJECT, TREE};
 use testevo_sandbox::execution::container::steps::{command_end, done};
 use testevo_sandbox::execution::container::temporary::Spool;
@@ -76,7 +76,7 @@ const ARCHIVES: usize = 11;
 /// [`ExecutionError`]; its I/O errors are of temporary files.
 pub(crate) async fn mutate(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     revision: &CompiledRevision,
     tree: PathBuf,
     file: &MutatedFile<'_>,
@@ -96,9 +96,9 @@ pub(crate) async fn mutate(
         ReadOnlyMount { source: tree, target: TREE.to_owned() },
         ReadOnlyMount { source: arguments, target: format!("{INPUTS}/{ARGUMENTS}") },
     ];
-    let program = program(executor, environment, file, &path);
+    let program = program(executor, image, file, &path);
     let limits = ContainerLimits { wall_seconds: 2 * MOST_SECONDS, ..executor.limits.compile };
-    let (run, _spool) = match contain(executor, environment, "mutate", mounts, limits, program).await? {
+    let (run, _spool) = match contain(executor, image, "mutate", mounts, limits, program).await? {
         Ok(run) => run,
         Err(cause) => return Err(NoAnswer::fault(cause).into()),
     };
@@ -106,13 +106,13 @@ pub(crate) async fn mutate(
     made(&run, name, &as_mutated(source))
 }
 
-fn program(executor: &Executor, environment: &Environment, file: &MutatedFile<'_>, path: &str) -> Program {
+fn program(executor: &Executor, image: &RepositoryImage, file: &MutatedFile<'_>, path: &str) -> Program {
     let limits =
         CommandLimits { wall_seconds: MOST_SECONDS, cpu_seconds: 2 * MOST_SECONDS, ..executor.limits.compile_command };
     let mut variables = mutator_environment();
     variables.extend([
         ("INPUTS".to_owned(), INPUTS.to_owned()),
-        ("JAVAC".to_owned(), format!("{}/bin/javac", environment.java_home)),
+        ("JAVAC".to_owned(), format!("{}/bin/javac", image.java_home)),
         ("SOURCE".to_owned(), path.to_owned()),
     ]);
     let command = |words: &[&str]| {

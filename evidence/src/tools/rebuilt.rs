@@ -6,7 +6,7 @@ use std::path::Path;
 use super::contain;
 use super::driven::{MOST_REPORT_BYTES, Reported, first_error, maven_test, read_reports, reports};
 use testevo_sandbox::engine::spec::{Command, ContainerLimits, PROGRAM_SCHEMA, Program, ReadOnlyMount, Step};
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::places::{HOME, PROJECT, TREE};
 use testevo_sandbox::execution::container::steps::{command_end, done};
 use testevo_sandbox::execution::executor::Executor;
@@ -27,8 +27,8 @@ find \"$1\" -path '*/classes/*' '(' -name \"$name.class\" -o -name \"$name\\$*.c
 /// Mutants of a source, and the methods to run on them.
 #[derive(Clone, Copy)]
 pub(crate) struct Rebuilt<'a> {
-    /// The repository's environment.
-    pub(crate) environment: &'a Environment,
+    /// The repository's image.
+    pub(crate) image: &'a RepositoryImage,
     /// Tar archive of the tree.
     pub(crate) archive: &'a Path,
     /// The target file's module.
@@ -88,7 +88,7 @@ pub(crate) async fn rebuild(executor: &Executor, rebuilt: &Rebuilt<'_>) -> Resul
     let mounts = vec![ReadOnlyMount { source: rebuilt.archive.to_owned(), target: TREE.to_owned() }];
     let seconds = (rebuilt.texts.len() as u64 + 1) * executor.limits.compile_command.wall_seconds + 60;
     let limits = ContainerLimits { wall_seconds: seconds, ..executor.limits.compile };
-    let run = contain(executor, rebuilt.environment, "rebuilt", mounts, limits, program).await?;
+    let run = contain(executor, rebuilt.image, "rebuilt", mounts, limits, program).await?;
     let (run, _spool) = match run {
         Ok(run) => run,
         Err(cause) => return Err(NoAnswer::fault(cause).into()),
@@ -176,7 +176,7 @@ fn became(
 
 fn program(executor: &Executor, rebuilt: &Rebuilt<'_>) -> Program {
     let tests = selection(rebuilt.class, rebuilt.methods);
-    let maven = maven_test(executor, rebuilt.environment, rebuilt.module, &tests);
+    let maven = maven_test(executor, rebuilt.image, rebuilt.module, &tests);
     let source = format!("{PROJECT}/{}", rebuilt.path);
     let words = ["/bin/sh", "-ec", FORGET, "sh", PROJECT, &source];
     let forget = Command { argv: words.map(str::to_owned).into(), required: true, ..maven.clone() };

@@ -20,7 +20,7 @@ use testevo_sandbox::engine::{
     OutputPiece,
 };
 use testevo_sandbox::execution::build::compiler::{CompileAnswer, CompileRequest, Compilers, SCHEMA, Start};
-use testevo_sandbox::execution::container::Environment;
+use testevo_sandbox::execution::container::RepositoryImage;
 use testevo_sandbox::execution::container::Surefire;
 
 use crate::Target;
@@ -252,8 +252,8 @@ fn compiler(input: &[u8]) {
     let temporary = Fresh::new("compiler");
     let engine = Arc::new(Saying(encoded(&frames)));
     let compilers = Compilers::new(engine, temporary.path().join("compiler.jar"), temporary.path().to_owned(), 1);
-    let environment = Environment {
-        image: Digest::of(b""),
+    let image = RepositoryImage {
+        config_digest: Digest::of(b""),
         toolchain: Digest::of(b""),
         jdk: 17,
         java_home: "/usr/lib/jvm/x".to_owned(),
@@ -262,7 +262,7 @@ fn compiler(input: &[u8]) {
         surefire: Surefire::Project,
     };
     let request = CompileRequest { inputs: BTreeMap::new(), ..CompileRequest::default() };
-    match runtime().block_on(compilers.compile(Start { environment: &environment, class_archive: None }, &request)) {
+    match runtime().block_on(compilers.compile(Start { image: &image, class_archive: None }, &request)) {
         Ok(CompileAnswer::Compiled { classes, .. }) => {
             for (path, _) in classes {
                 assert!(path.split('/').all(|part| !matches!(part, "" | "." | "..")), "{path}");

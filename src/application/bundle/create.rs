@@ -19,7 +19,7 @@ use crate::application::io_failure::IoFailure;
 use crate::application::merge::paths;
 use crate::application::revisions::prepared_key;
 use crate::application::selection::{by_repository, tasks};
-use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
+use crate::application::workbench::{Workbench, blocking, repository_image, whole_builds};
 use crate::artifact::made::{self, MadeError};
 use crate::artifact::store::Store;
 use crate::bundle::description::{ImageReference, RepositoryContent, SCHEMA, ScorerDescription, SourceBlob};
@@ -32,7 +32,7 @@ use crate::event::EventSink;
 use crate::execution::build::prepared::Prepared;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::temporary::Spool;
-use crate::execution::container::{Environment, ToolJars};
+use crate::execution::container::{RepositoryImage, ToolJars};
 use crate::execution::identity::identity;
 use crate::execution::launch::console_for;
 use crate::execution::scoring::cache::ResultCache;
@@ -206,12 +206,12 @@ async fn for_scorers(
         let content = content(workbench, parts, (&manifest, &built), &tasks, (&sources, in_base)).await?;
         repositories.insert(repository.clone(), content);
         if let Some((_, jars)) = &maker {
-            let environment = environment(&manifest, &built.image);
+            let image = repository_image(&manifest, &built.image);
             let limits = ExecutionLimits::from(&manifest.limits);
             let trees = workbench.trees(BTreeMap::from([(repository, sources)]), &whole);
             let tasks: Vec<Task> = tasks.into_iter().cloned().collect();
             let (store, events, jars) = (workbench.store.clone(), context.events.clone(), jars.clone());
-            let find = move || made_of(&tasks, &trees, &environment, (&jars, &limits), (&store, &events));
+            let find = move || made_of(&tasks, &trees, &image, (&jars, &limits), (&store, &events));
             revisions.extend(context.until_interrupted(blocking(find)).await?);
         }
     }
@@ -332,7 +332,7 @@ struct MadeOf {
 fn made_of(
     tasks: &[Task],
     trees: &Trees,
-    environment: &Environment,
+    image: &RepositoryImage,
     (jars, limits): (&ToolJars, &ExecutionLimits),
     (store, events): (&Store, &EventSink),
 ) -> Result<Vec<MadeOf>, CommandError> {
@@ -340,7 +340,7 @@ fn made_of(
     for task in tasks {
         for cell in [Cell::Oo, Cell::Nn] {
             let failed = |reason| BundleError::Git { repository: task.repository.clone(), doing: "read", reason };
-            let key = prepared_key((task, cell), trees, environment, (jars, limits)).map_err(failed)?;
+            let key = prepared_key((task, cell), trees, image, (jars, limits)).map_err(failed)?;
             let Some(key) = key else { continue };
             if found.contains_key(&key) {
                 continue;
@@ -354,9 +354,9 @@ fn made_of(
             if let Some(prepared) = prepared {
                 made.push((MadeKind::Prepared, key));
                 if let Prepared::Compiled(revision) = prepared {
-                    let console = console_for(&revision.class_path, environment.jdk, environment.launcher);
+                    let console = console_for(&revision.class_path, image.jdk, image.launcher);
                     for serves in [Serves::Launches(console), Serves::Compilers] {
-                        let archive = sharing::key((jars, identity()), environment, serves);
+                        let archive = sharing::key((jars, identity()), image, serves);
                         let archive = archive.map_err(IoFailure::of("reading the time of the runner's jar"))?;
                         made.push((MadeKind::ClassArchive, archive));
                     }

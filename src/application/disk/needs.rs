@@ -11,7 +11,7 @@ use crate::application::agent_images;
 use crate::application::io_failure::IoFailure;
 use crate::application::revisions::prepared_key;
 use crate::application::selection::by_repository;
-use crate::application::workbench::{Workbench, blocking, environment, whole_builds};
+use crate::application::workbench::{Workbench, blocking, repository_image, whole_builds};
 use crate::artifact::fetch::FetchItem;
 use crate::artifact::made::{self, Described as _};
 use crate::artifact::store::{Store, UPSTREAM};
@@ -20,7 +20,7 @@ use crate::error::{CommandError, ExitStatus};
 use crate::event::EventSink;
 use crate::execution::build::prepared::Prepared;
 use crate::execution::container::limits::ExecutionLimits;
-use crate::execution::container::{Environment, Surefire};
+use crate::execution::container::{RepositoryImage, Surefire};
 use crate::image::recipe::ImageRecipe;
 use crate::image::{Catalog, Image};
 use crate::lock::items::{repository_items, toolchain_items};
@@ -213,8 +213,8 @@ impl<'a> Needs<'a> {
         self.built(&built.image);
         let revisions: BTreeSet<Revision> =
             cells.iter().map(|(task, cell)| task.revision(cell.code()).clone()).collect();
-        let environment = Environment { surefire, ..environment(manifest, &built.image) };
-        let keys = match self.keys(manifest, cells, environment).await {
+        let image = RepositoryImage { surefire, ..repository_image(manifest, &built.image) };
+        let keys = match self.keys(manifest, cells, image).await {
             Err(error) if error.exit_status() == ExitStatus::Interrupted => return Err(error),
             keys => untold(keys).flatten(),
         };
@@ -248,7 +248,7 @@ impl<'a> Needs<'a> {
         &self,
         manifest: &RepositoryManifest,
         cells: Vec<(Task, Cell)>,
-        environment: Environment,
+        image: RepositoryImage,
     ) -> Result<Option<BTreeSet<Digest>>, CommandError> {
         let workbench = self.workbench;
         let Some((_, jars)) = workbench.remembered_jars(&workbench.toolchain()?)? else { return Ok(None) };
@@ -262,9 +262,8 @@ impl<'a> Needs<'a> {
         let paths = BTreeMap::from([(manifest.repository.clone(), opened.path().to_owned())]);
         let (trees, limits) = (workbench.trees(paths, &whole), ExecutionLimits::from(&manifest.limits));
         let find = move || {
-            let key = |(task, cell): &(Task, Cell)| {
-                prepared_key((task, *cell), &trees, &environment, (&jars, &limits)).transpose()
-            };
+            let key =
+                |(task, cell): &(Task, Cell)| prepared_key((task, *cell), &trees, &image, (&jars, &limits)).transpose();
             let keys: Result<_, String> = cells.iter().filter_map(key).collect();
             keys.map(Some).map_err(io::Error::other).map_err(IoFailure::of("reading the sources of tasks"))
         };

@@ -256,14 +256,14 @@ impl Layers {
         if self.record(image)?.is_none() {
             return Ok(ImageRemoval::Absent);
         }
-        let Some(alone) = self.alone()? else {
+        let Some(locked_out) = self.lock_out_others()? else {
             return Ok(ImageRemoval::Kept { reason: "another process runs containers from unpacked layers".into() });
         };
         fs::remove_file(self.record_path(image))
             .map_err(|source| EngineError::Layers { doing: "forgetting an image".into(), source })?;
         let used: BTreeSet<Digest> = self.all()?.into_values().flat_map(|record| record.layers).collect();
-        let doomed = self.take_names(&alone, &|layer| !used.contains(layer))?;
-        drop(alone);
+        let doomed = self.take_names(&locked_out, &|layer| !used.contains(layer))?;
+        drop(locked_out);
         remove_doomed(&doomed)?;
         Ok(ImageRemoval::Removed)
     }
@@ -284,16 +284,16 @@ impl Layers {
             }
             return Ok(Some(found));
         }
-        let Some(alone) = self.alone()? else { return Ok(None) };
+        let Some(locked_out) = self.lock_out_others()? else { return Ok(None) };
         for (image, record) in self.all()? {
             if record.layers.iter().any(superfluous) {
                 fs::remove_file(self.record_path(&image))
                     .map_err(|source| EngineError::Layers { doing: "forgetting an image".into(), source })?;
             }
         }
-        let doomed = self.take_names(&alone, &superfluous)?;
+        let doomed = self.take_names(&locked_out, &superfluous)?;
         // From here on other engines may open the layers. They find no record or tree of the removed ones.
-        drop(alone);
+        drop(locked_out);
         remove_doomed(&doomed).map(Some)
     }
 
@@ -315,7 +315,7 @@ impl Layers {
     /// their new paths.
     fn take_names(
         &self,
-        _alone: &Alone<'_>,
+        _locked_out: &OthersLockedOut<'_>,
         meant: &dyn Fn(&Digest) -> bool,
     ) -> Result<BTreeMap<Digest, PathBuf>, EngineError> {
         let mut trees = self.trees(meant)?;
@@ -341,12 +341,12 @@ impl Layers {
 
     /// Keeps other engines from opening these layers; `None` if one has them open. The caller must hold the makers'
     /// lock, so two never wait for each other.
-    fn alone(&self) -> Result<Option<Alone<'_>>, EngineError> {
+    fn lock_out_others(&self) -> Result<Option<OthersLockedOut<'_>>, EngineError> {
         let taken = flock(&self.in_use, FlockOperation::NonBlockingLockExclusive);
         // Created in any case, because a failed change of the lock releases the shared one.
-        let alone = Alone(&self.in_use);
+        let locked_out = OthersLockedOut(&self.in_use);
         match taken {
-            Ok(()) => Ok(Some(alone)),
+            Ok(()) => Ok(Some(locked_out)),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => {
                 Err(EngineError::Layers { doing: "locking the unpacked layers".into(), source: error.into() })
@@ -356,9 +356,9 @@ impl Layers {
 }
 
 /// While this value exists, no other engine has the layers open. Dropping it makes the lock a shared one again.
-struct Alone<'a>(&'a fs::File);
+struct OthersLockedOut<'a>(&'a fs::File);
 
-impl Drop for Alone<'_> {
+impl Drop for OthersLockedOut<'_> {
     fn drop(&mut self) {
         // Only shared locks are held for long.
         while let Err(error) = flock(self.0, FlockOperation::LockShared) {

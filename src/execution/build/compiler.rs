@@ -25,7 +25,7 @@ use crate::engine::spec::{
 use crate::engine::{Engine, EngineError};
 use crate::execution::container::places::{CLASS_ARCHIVE, HOME};
 use crate::execution::container::temporary::unique;
-use crate::execution::container::{Environment, JVM_OPTIONS, class_archive_options, environment};
+use crate::execution::container::{JVM_OPTIONS, RepositoryImage, class_archive_options, environment};
 
 /// The version of the protocol, which the compiler says first.
 pub const SCHEMA: u32 = 2;
@@ -152,8 +152,8 @@ impl CompileAnswer {
 /// What a compiler is started with.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// The environment of its requests.
-    pub environment: &'a Environment,
+    /// The image of its requests.
+    pub image: &'a RepositoryImage,
     /// The class archive that its JVM maps.
     pub class_archive: Option<&'a Path>,
 }
@@ -189,7 +189,7 @@ impl Compilers {
         }
     }
 
-    /// Compiles, in an idle warm compiler of the environment's image if there is one.
+    /// Compiles, in an idle warm compiler of the image if there is one.
     ///
     /// # Errors
     /// [`EngineError`] where no compiler could be started. A compiler that fails after its start is
@@ -225,7 +225,7 @@ impl Compilers {
     ) -> Result<Vec<CompileAnswer>, EngineError> {
         let closed = |_| EngineError::StartFailed { purpose: "compiler".into(), message: "the pool is closed".into() };
         let _slot = self.slots.acquire().await.map_err(closed)?;
-        let mut compiler = match self.take(start.environment.image) {
+        let mut compiler = match self.take(start.image.config_digest) {
             Some(compiler) => compiler,
             None => WarmCompiler::start(self.engine.as_ref(), start, &self.jar, &self.temporary).await?,
         };
@@ -292,7 +292,7 @@ impl WarmCompiler {
             }
         };
         let mut compiler =
-            Self { image: start.environment.image, conversation, inputs, linked: BTreeSet::new(), requests: 0 };
+            Self { image: start.image.config_digest, conversation, inputs, linked: BTreeSet::new(), requests: 0 };
         let schema = compiler.number(STARTS_WITHIN).await?;
         if schema != SCHEMA {
             let message = format!("it speaks schema {schema}");
@@ -354,7 +354,7 @@ impl WarmCompiler {
     }
 }
 
-fn container(Start { environment: execution, class_archive }: Start<'_>, jar: &Path, inputs: &Path) -> ContainerSpec {
+fn container(Start { image: execution, class_archive }: Start<'_>, jar: &Path, inputs: &Path) -> ContainerSpec {
     let mut argv = vec![format!("{}/bin/java", execution.java_home)];
     let options = ["-Xmx1024m", "-XX:+UseSerialGC"].into_iter().chain(JVM_OPTIONS);
     argv.extend(options.map(str::to_owned));
@@ -384,7 +384,7 @@ fn container(Start { environment: execution, class_archive }: Start<'_>, jar: &P
     ];
     ContainerSpec {
         purpose: "compiler".to_owned(),
-        image: execution.image,
+        image: execution.config_digest,
         mounts: [(jar, JAR), (inputs, INPUTS)]
             .into_iter()
             .chain(class_archive.map(|archive| (archive, CLASS_ARCHIVE)))

@@ -32,7 +32,7 @@ use crate::execution::container::file_name;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::PROJECT;
 use crate::execution::container::temporary::TemporaryFile;
-use crate::execution::container::{Environment, ToolJars};
+use crate::execution::container::{RepositoryImage, ToolJars};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, Fault, NoAnswer};
 use crate::execution::module::ModuleArguments;
@@ -200,13 +200,13 @@ impl PreparedRevisions {
     pub async fn get(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         revision: &RevisionInput,
         archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
     ) -> Result<Arc<Prepared>, PreparedError> {
-        let key = key(executor, environment, revision);
+        let key = key(executor, image, revision);
         let make = async || {
-            let made = self.make(executor, environment, revision, key, archive).await?;
+            let made = self.make(executor, image, revision, key, archive).await?;
             Ok(match &made {
                 Prepared::Failed { outcome: Outcome::InfraFail(_), .. } => Fresh::Passing(made),
                 _ => Fresh::Kept(made),
@@ -218,7 +218,7 @@ impl PreparedRevisions {
     async fn make(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         revision: &RevisionInput,
         key: Digest,
         archive: impl FnOnce() -> Result<TemporaryFile, String> + Send + 'static,
@@ -233,7 +233,7 @@ impl PreparedRevisions {
         let logs = CellLogs::prepared(executor.logs.as_ref(), &key.hex()[..16])?;
         let request = BuildRequest {
             purpose: "prepare",
-            environment,
+            image,
             tree: tree.path(),
             module: &revision.module,
             target_file: None,
@@ -246,9 +246,9 @@ impl PreparedRevisions {
             BuildEnd::Built(build) => {
                 // An exclusive run must not share the machine with the packing of trees.
                 let _shared = executor.exclusive.read().await;
-                let (environment, heap_mib) = (environment.clone(), executor.limits.launch_heap_mib);
+                let (image, heap_mib) = (image.clone(), executor.limits.launch_heap_mib);
                 let (store, module, source) = (self.store().clone(), revision.module.path(), tree.path().to_owned());
-                let describe = move || describe(&store, *build, (key, module), &source, (&environment, heap_mib));
+                let describe = move || describe(&store, *build, (key, module), &source, (&image, heap_mib));
                 let described = blocking(describe).await?;
                 Prepared::Compiled(Box::new(CompiledRevision { build_cpu_ms, ..described }))
             }
@@ -263,11 +263,11 @@ fn describe(
     build: MavenBuild,
     (key, module): (Digest, String),
     source: &Path,
-    (environment, heap_mib): (&Environment, u64),
+    (image, heap_mib): (&RepositoryImage, u64),
 ) -> Result<CompiledRevision, PreparedError> {
     let (tree, tree_bytes) = keep(store, &build.archive)?;
     let parsed = Recording::read(&build.recording);
-    let settings = build.settings(&parsed, &module, environment, heap_mib);
+    let settings = build.settings(&parsed, &module, image, heap_mib);
     let project = parsed.module(&module).map(|found| found.project.clone()).unwrap_or_default();
     let test_calls: Vec<CompilerCall> = parsed.calls(&project, "testCompile").into_iter().cloned().collect();
     let sources = Sources { source, project: &project, test_calls: &test_calls, test_output: &build.test_output };
@@ -296,21 +296,21 @@ fn describe(
     })
 }
 
-fn key(executor: &Executor, environment: &Environment, revision: &RevisionInput) -> Digest {
-    key_by((&executor.jars, executor.identity, &executor.limits), environment, revision)
+fn key(executor: &Executor, image: &RepositoryImage, revision: &RevisionInput) -> Digest {
+    key_by((&executor.jars, executor.identity, &executor.limits), image, revision)
 }
 
-/// Returns the key of a revision in an environment: everything that decides the content of the prepared revision. It is
+/// Returns the key of a revision in a repository's image: everything that decides the content of the prepared revision. It is
 /// for callers without an executor; `jars`, the identity of executions and the limits are those of an executor.
 pub fn key_by(
     (jars, identity, limits): (&ToolJars, Digest, &ExecutionLimits),
-    environment: &Environment,
+    image: &RepositoryImage,
     revision: &RevisionInput,
 ) -> Digest {
-    let Environment { image, maven_arguments, surefire, .. } = environment;
+    let RepositoryImage { config_digest, maven_arguments, surefire, .. } = image;
     let (module, recorder) = (revision.module.identity(), file_name(&jars.recorder));
     let tools = (recorder, identity, limits.of_builds());
-    made::key::<Prepared>(&(image, &revision.tree, module, maven_arguments, surefire, tools))
+    made::key::<Prepared>(&(config_digest, &revision.tree, module, maven_arguments, surefire, tools))
 }
 
 /// Stores a file that a container sent.

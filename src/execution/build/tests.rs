@@ -10,7 +10,7 @@ use crate::engine::frame::Frame;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{StepResult, Stream};
 use crate::execution::attempt::Confirmed;
-use crate::execution::scripted::{environment, executor, out_of_time, task};
+use crate::execution::scripted::{executor, image, out_of_time, task};
 use crate::outcome::CompileReason;
 use crate::task::Cell;
 
@@ -37,7 +37,7 @@ async fn build_of(
     let logs = CellLogs::create(None, &task().id, Cell::Nn).unwrap();
     let request = BuildRequest {
         purpose: "compile",
-        environment: &environment(),
+        image: &image(),
         tree: &directory.path().join("tree.tar"),
         module: &ModuleArguments::default(),
         target_file: Some("src/test/java/ATest.java"),

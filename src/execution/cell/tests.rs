@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::engine::scripted::{Said, Scripted, completed};
 use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::request::CellInput;
-use crate::execution::scripted::{compiled, environment, executor, launches, passed, task};
+use crate::execution::scripted::{compiled, executor, image, launches, passed, task};
 use crate::outcome::InfraReason;
 use crate::task::Cell;
 
@@ -27,7 +27,7 @@ async fn records(builds: bool, swapped: bool, module: bool) -> Vec<CellRecord> {
     }));
     let isolation_missing = vec!["memory".to_owned(), "swap".to_owned()];
     let executor = Executor { isolation_missing, ..executor(&engine, &data_dir) };
-    let (task, environment) = (task(), environment());
+    let (task, image) = (task(), image());
     let input = CellInput {
         archive: TemporaryFile::named(directory.path(), "tree", "tar"),
         tree: "c".repeat(40),
@@ -41,7 +41,7 @@ async fn records(builds: bool, swapped: bool, module: bool) -> Vec<CellRecord> {
         task: &task,
         cell: Cell::Nn,
         input: &input,
-        environment: &environment,
+        image: &image,
         methods: &task.test_methods,
         repeats: 2,
         path: ExecutionPath::Maven,

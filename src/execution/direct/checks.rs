@@ -9,7 +9,7 @@ use super::requests::{NOTHING, made_by_processors, nothing_request, other_reques
 use crate::execution::build::compiler::{CompileAnswer, Files, patience};
 use crate::execution::build::masked::{MaskedRevision, Proof, Reach};
 use crate::execution::build::prepared::PreparedError;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer};
 use crate::outcome::launch::shortened;
@@ -34,7 +34,7 @@ impl Direct {
     pub(super) async fn compile_proven(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         masked: &Arc<MaskedRevision>,
         text: &[u8],
     ) -> Result<(CompileAnswer, Files), ExecutionError> {
@@ -55,7 +55,7 @@ impl Direct {
                     return Ok(Err(if own.is_some() { LATER } else { UNSHOWN }.to_owned()));
                 };
                 let started = Instant::now();
-                let answer = self.compile(executor, environment, &request).await;
+                let answer = self.compile(executor, image, &request).await;
                 match &answer {
                     Ok(CompileAnswer::Compiled { classes, generated }) => {
                         let processed = made_by_processors(&request, classes, generated);
@@ -101,7 +101,7 @@ impl Direct {
         };
         request.patience = masked.took.get().map(|own| patience(*own));
         let exhausts = executor.confirmed.as_ref().is_some_and(|confirmed| confirmed.compilations.is_confirmed());
-        let reason = match self.compile(executor, environment, &request).await {
+        let reason = match self.compile(executor, image, &request).await {
             Ok(CompileAnswer::Compiled { classes, generated }) => {
                 let processed = made_by_processors(&request, &classes, &generated);
                 return Ok((CompileAnswer::Compiled { classes, generated }, processed));
@@ -124,7 +124,7 @@ impl Direct {
     pub(super) async fn check_processors(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         masked: &Arc<MaskedRevision>,
         made_of_text: &[(String, Vec<u8>)],
     ) -> Result<(), ExecutionError> {
@@ -140,7 +140,7 @@ impl Direct {
                 let Some(request) = request.await? else {
                     return Ok(Err(LATER.to_owned()));
                 };
-                match self.compile(executor, environment, &request).await {
+                match self.compile(executor, image, &request).await {
                     Ok(CompileAnswer::Compiled { classes, generated }) => {
                         made.push(made_by_processors(&request, &classes, &generated));
                     }

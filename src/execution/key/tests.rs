@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::*;
 use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted};
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::executor::Executor;
 use crate::execution::request::CellIdentity;
-use crate::execution::scripted::{environment, executor, task};
+use crate::execution::scripted::{executor, image, task};
 use crate::task::{Cell, MethodId, Task};
 
 fn digest(text: &str) -> Digest {
@@ -111,7 +111,7 @@ fn every_limit_changes_the_key() {
 /// What an executor is asked to launch.
 struct Asked {
     executor: Executor,
-    environment: Environment,
+    image: RepositoryImage,
     task: Task,
     tree: String,
     swapped: Option<Digest>,
@@ -122,9 +122,9 @@ struct Asked {
 
 impl Asked {
     fn key(&self) -> Digest {
-        let Self { executor, environment, task, tree, swapped, method, repeat, path } = self;
+        let Self { executor, image, task, tree, swapped, method, repeat, path } = self;
         let (cell, swapped, path) = (Cell::Nn, *swapped, *path);
-        let identity = CellIdentity { task, cell, environment, tree, swapped, path };
+        let identity = CellIdentity { task, cell, image, tree, swapped, path };
         executor.key(&identity, method, *repeat, path)
     }
 }
@@ -136,7 +136,7 @@ fn what_an_executor_is_asked_for_is_in_the_key() {
     let engine = Arc::new(Scripted::new(|_, _| Said { frames: Vec::new(), ends: true }));
     let asked = || Asked {
         executor: executor(&engine, &data_dir),
-        environment: environment(),
+        image: image(),
         task: task(),
         tree: "tree".to_owned(),
         swapped: Some(digest("text")),
@@ -146,10 +146,10 @@ fn what_an_executor_is_asked_for_is_in_the_key() {
     };
     type Change = fn(&mut Asked);
     let changes: [(&str, Change); 16] = [
-        ("image", |asked| asked.environment.image = digest("other")),
-        ("arguments", |asked| asked.environment.maven_arguments = vec!["-Dx".to_owned()]),
-        ("launcher", |asked| asked.environment.launcher = Launcher::Platform1),
-        ("surefire", |asked| asked.environment.surefire = Surefire::None),
+        ("image", |asked| asked.image.config_digest = digest("other")),
+        ("arguments", |asked| asked.image.maven_arguments = vec!["-Dx".to_owned()]),
+        ("launcher", |asked| asked.image.launcher = Launcher::Platform1),
+        ("surefire", |asked| asked.image.surefire = Surefire::None),
         ("test file", |asked| asked.task.test_file = "BTest.java".parse().unwrap()),
         ("tree", |asked| asked.tree = "other".to_owned()),
         ("text", |asked| asked.swapped = Some(digest("texT"))),

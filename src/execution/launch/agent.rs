@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::engine::spec::ReadOnlyMount;
 use crate::execution::build::built::Built;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::temporary::TemporaryFile;
 use crate::execution::executor::Executor;
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
@@ -60,7 +60,7 @@ impl Executor {
     pub(in crate::execution) async fn launch_with<'a>(
         &self,
         agent: &Agent,
-        environment: &Environment,
+        image: &RepositoryImage,
         built: &Built,
         (class, logs): (&str, &CellLogs),
         methods: impl Iterator<Item = &'a MethodId>,
@@ -74,7 +74,7 @@ impl Executor {
         for method in methods {
             let name = format!("{}-{}", agent.name, method_name(class, method));
             let launch = MethodLaunch { class, method, options: &options, name: &name };
-            let one = self.launch(environment, built, &launch, logs).await?;
+            let one = self.launch(image, built, &launch, logs).await?;
             let took = one.measured.launch_cpu_ms.zip(one.measured.launch_ms).filter(|_| one.outcome == Outcome::Pass);
             let took_ms = took.map(|(cpu, wall)| launch_took(cpu, wall));
             let written = match (

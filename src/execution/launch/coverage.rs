@@ -15,7 +15,7 @@ use crate::engine::session::{self, ContainerRun};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
 use crate::execution::attempt::{Came, attempt};
 use crate::execution::build::built::Built;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::limits::ExecutionLimits;
 use crate::execution::container::places::{ANALYSER, PROJECT, TREE};
 use crate::execution::container::steps::command_end;
@@ -144,20 +144,20 @@ impl Executor {
     /// I/O errors of writing logs and temporary files.
     pub async fn cover<'a>(
         &self,
-        environment: &Environment,
+        image: &RepositoryImage,
         built: &Built,
         covering: &Covering<'_>,
         methods: impl Iterator<Item = &'a MethodId>,
     ) -> std::io::Result<Vec<MethodCoverage>> {
         let at = (covering.class, covering.logs);
-        let data = self.launch_with(&agent(), environment, built, at, methods).await?;
-        self.analyse(environment, built, data, covering.files).await
+        let data = self.launch_with(&agent(), image, built, at, methods).await?;
+        self.analyse(image, built, data, covering.files).await
     }
 
     /// Analyses the agent's data of several launches in one container.
     async fn analyse(
         &self,
-        environment: &Environment,
+        image: &RepositoryImage,
         built: &Built,
         data: Vec<WithAgent>,
         files: &[SourceFile],
@@ -187,10 +187,10 @@ impl Executor {
             return Ok(covered);
         }
         let (program, steps) =
-            analysing_program(&environment.java_home, &built.class_path, files, methods.len(), &self.limits);
+            analysing_program(&image.java_home, &built.class_path, files, methods.len(), &self.limits);
         let spec = ContainerSpec {
             purpose: "analyse".to_owned(),
-            image: environment.image,
+            image: image.config_digest,
             mounts,
             door: None,
             scratch: vec![

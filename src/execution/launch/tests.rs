@@ -11,7 +11,7 @@ use crate::engine::spec::{CommandEnd, Stream};
 use crate::execution::attempt::Confirmed;
 use crate::execution::container::places::PROJECT;
 use crate::execution::launch::agent::Agent;
-use crate::execution::scripted::{built, environment, executor, launches, out_of_time, passed, task};
+use crate::execution::scripted::{built, executor, image, launches, out_of_time, passed, task};
 use crate::outcome::InfraReason;
 use crate::task::Cell;
 
@@ -38,11 +38,11 @@ async fn launch_of(
     let lock = Arc::clone(&alone);
     let engine = Arc::new(Scripted::new(move |number, spec| script(number, spec, &lock)));
     let executor = Executor { exclusive: alone, trusts_first_timeout, confirmed, ..executor(&engine, &data_dir) };
-    let (task, environment, built) = (task(), environment(), built(&data_dir.temporary()));
+    let (task, image, built) = (task(), image(), built(&data_dir.temporary()));
     let identity = CellIdentity {
         task: &task,
         cell: Cell::Nn,
-        environment: &environment,
+        image: &image,
         tree: "tree",
         swapped: None,
         path: ExecutionPath::Maven,
@@ -90,7 +90,7 @@ async fn an_agents_output_stays_on_disk() {
         Said { frames: [passed(spec, &launches[0]), content, end].concat(), ends: true }
     }));
     let executor = executor(&engine, &data_dir);
-    let (task, environment, built) = (task(), environment(), built(&data_dir.temporary()));
+    let (task, image, built) = (task(), image(), built(&data_dir.temporary()));
     let logs = CellLogs::create(None, &task.id, Cell::Nn).unwrap();
     let agent = Agent {
         name: "test",
@@ -99,7 +99,7 @@ async fn an_agents_output_stays_on_disk() {
         mounts: Vec::new(),
     };
     let methods = [&task.test_methods[0], &task.test_methods[2]].into_iter();
-    let launched = executor.launch_with(&agent, &environment, &built, ("ATest", &logs), methods).await.unwrap();
+    let launched = executor.launch_with(&agent, &image, &built, ("ATest", &logs), methods).await.unwrap();
     assert_eq!(launched.len(), 2);
     for (one, size) in launched.into_iter().zip(SIZES) {
         let files = one.data.unwrap();

@@ -8,7 +8,7 @@ use super::{MOST_SOURCE_BYTES, MutatedFile};
 use crate::engine::session::{self, StepOutput};
 use crate::engine::spec::{Command, ContainerSpec, PROGRAM_SCHEMA, Program, ReadOnlyMount, Scratch, Step, StepResult};
 use crate::execution::attempt::ATTEMPTS;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::steps::{command_end, done};
 use crate::execution::container::temporary::Spool;
 use crate::execution::executor::Executor;
@@ -59,13 +59,13 @@ pub struct Emission {
 /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
 pub(super) async fn emit(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     file: &MutatedFile<'_>,
     source: &str,
 ) -> Result<Emission, ExecutionError> {
     let mut attempt = 1;
     loop {
-        match emit_once(executor, environment, file, source).await {
+        match emit_once(executor, image, file, source).await {
             Err(ExecutionError::NoAnswer(reason)) if reason.may_pass() && attempt < ATTEMPTS => attempt += 1,
             emission => return emission,
         }
@@ -74,7 +74,7 @@ pub(super) async fn emit(
 
 async fn emit_once(
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     file: &MutatedFile<'_>,
     source: &str,
 ) -> Result<Emission, ExecutionError> {
@@ -103,7 +103,7 @@ async fn emit_once(
     ];
     let spec = ContainerSpec {
         purpose: text("mutate"),
-        image: environment.image,
+        image: image.config_digest,
         mounts: vec![ReadOnlyMount { source: on_host, target: in_container }],
         door: None,
         scratch: vec![

@@ -10,7 +10,7 @@ use crate::digest::Digest;
 use crate::execution::attempt::Confirmed;
 use crate::execution::build::compiler::Files;
 use crate::execution::build::merged::OpenTree;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::executor::Executor;
 use crate::execution::fault::ExecutionError;
@@ -50,8 +50,8 @@ pub struct MutantLaunches<'a> {
     pub direct: &'a Direct,
     /// The executor, with the limits of launches without a mutant.
     pub executor: &'a Executor,
-    /// The repository's environment.
-    pub environment: &'a Environment,
+    /// The repository's image.
+    pub image: &'a RepositoryImage,
     /// New code with the test file.
     pub swapped: &'a SwappedTree,
     /// The same tree, opened to put mutants into it.
@@ -122,7 +122,7 @@ impl MutantLaunches<'_> {
             let name = format!("{name}-{}", method_name(self.class, &one.method));
             let launch = MethodLaunch { class: self.class, method: &one.method, options: &options, name: &name };
             let executor = limited(self.executor, one.launch_ms);
-            let launched = executor.launch(self.environment, &built, &launch, self.logs).await?;
+            let launched = executor.launch(self.image, &built, &launch, self.logs).await?;
             outcomes.push(launched.outcome);
         }
         Ok(outcomes)

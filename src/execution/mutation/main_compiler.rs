@@ -12,7 +12,7 @@ use crate::execution::build::compiled_tree::{CompiledTree, MOST_READ_BYTES, Tree
 use crate::execution::build::compiler::{CompileAnswer, CompileRequest, Diagnostic, Files};
 use crate::execution::build::prepared::{CompiledRevision, in_tree};
 use crate::execution::build::recording::CompilerCall;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::places::PROJECT;
 use crate::execution::direct::Direct;
 use crate::execution::executor::Executor;
@@ -43,7 +43,7 @@ enum Answer {
 pub struct MainCompiler<'a> {
     direct: &'a Direct,
     executor: &'a Executor,
-    environment: &'a Environment,
+    image: &'a RepositoryImage,
     revision: &'a CompiledRevision,
     call: &'a CompilerCall,
     /// The source, absolute in the container.
@@ -69,7 +69,7 @@ impl<'a> MainCompiler<'a> {
     pub async fn new(
         direct: &'a Direct,
         executor: &'a Executor,
-        environment: &'a Environment,
+        image: &'a RepositoryImage,
         revision: &'a CompiledRevision,
         path: &str,
         source: &[u8],
@@ -93,7 +93,7 @@ impl<'a> MainCompiler<'a> {
         let mut this = Self {
             direct,
             executor,
-            environment,
+            image,
             revision,
             call,
             path,
@@ -104,7 +104,7 @@ impl<'a> MainCompiler<'a> {
             fails_together: AtomicBool::new(false),
         };
         if this.declarations.is_some() {
-            match this.alone(source).await? {
+            match this.compile_one(source).await? {
                 Answer::Compiled(files) if files.is_empty() => return Ok(this),
                 _ => this.declarations = None,
             }
@@ -184,7 +184,7 @@ impl<'a> MainCompiler<'a> {
                 self.prepared(files, sources)?
             }
         };
-        let each = self.direct.compile_each(self.executor, self.environment, &request, (&self.path, texts)).await;
+        let each = self.direct.compile_each(self.executor, self.image, &request, (&self.path, texts)).await;
         let answers = each.unwrap_or_default();
         if answers.len() < texts.len() {
             self.fails_together.store(true, Ordering::Relaxed);
@@ -198,19 +198,19 @@ impl<'a> MainCompiler<'a> {
         let mut answer = None;
         let mut known = known;
         if let Some(own) = &self.declarations {
-            let alone = match known.take() {
+            let answered = match known.take() {
                 Some(known) => known,
-                None => self.alone(text.as_bytes()).await?,
+                None => self.compile_one(text.as_bytes()).await?,
             };
             // Errors of the text itself appear whatever else is compiled.
-            let settled = match &alone {
+            let settled = match &answered {
                 Answer::Compiled(files) => {
                     files.iter().all(|(path, _)| path.ends_with(".class"))
                         && java::declarations(text.as_bytes()).as_ref() == Some(own)
                 }
                 Answer::Errors(_) | Answer::Broken(_) | Answer::Lost(_) => true,
             };
-            answer = settled.then_some(alone);
+            answer = settled.then_some(answered);
         }
         let answer = match answer.or(known) {
             Some(answer) => answer,
@@ -233,12 +233,12 @@ impl<'a> MainCompiler<'a> {
     /// Compiles the source itself again.
     async fn recompiled(&self) -> Result<Answer, ExecutionError> {
         match self.declarations {
-            Some(_) => self.alone(&self.source).await,
+            Some(_) => self.compile_one(&self.source).await,
             None => self.whole(&self.source).await,
         }
     }
 
-    async fn alone(&self, text: &[u8]) -> Result<Answer, ExecutionError> {
+    async fn compile_one(&self, text: &[u8]) -> Result<Answer, ExecutionError> {
         let files = vec![(self.path.clone(), text.to_owned())];
         self.request(files, vec![self.path.clone()]).await
     }
@@ -285,7 +285,7 @@ impl<'a> MainCompiler<'a> {
         let request = self.prepared(files, sources)?;
         let mut attempt = 1;
         loop {
-            match self.direct.compile(self.executor, self.environment, &request).await {
+            match self.direct.compile(self.executor, self.image, &request).await {
                 Ok(CompileAnswer::Broken(_) | CompileAnswer::Lost(_)) if attempt < ATTEMPTS => attempt += 1,
                 Ok(answer) => return self.read(answer),
                 Err(error) => return Err(engine_fault(&error).into()),

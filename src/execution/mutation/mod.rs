@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use self::emission::{Emission, emit};
 pub use self::main_compiler::{MainCompilation, MainCompiler};
 use self::reference::{MavenCompiler, ReferenceBuild};
-use super::container::Environment;
+use super::container::RepositoryImage;
 use super::direct::Direct;
 use super::executor::Executor;
 use super::fault::{ExecutionError, NoAnswer};
@@ -56,10 +56,10 @@ pub enum Judge<'a> {
 
 impl Judge<'_> {
     /// Returns the key of the build that judges mutants.
-    pub fn key(&self, executor: &Executor, environment: &Environment) -> Digest {
+    pub fn key(&self, executor: &Executor, image: &RepositoryImage) -> Digest {
         match self {
             Self::Warm { revision, .. } => revision.key,
-            Self::Maven(build) => build.key(executor, environment),
+            Self::Maven(build) => build.key(executor, image),
         }
     }
 }
@@ -115,9 +115,9 @@ pub fn lines_to_mutate(focal: &[FocalLines]) -> BTreeMap<String, Vec<usize>> {
 }
 
 /// Returns the key of a file's mutants, given the key of the build that judges them. Equal keys mean equal sets.
-pub fn mutants_key(environment: &Environment, build: Digest, file: &MutatedFile<'_>) -> Digest {
+pub fn mutants_key(image: &RepositoryImage, build: Digest, file: &MutatedFile<'_>) -> Digest {
     let source = Digest::of(file.source);
-    key("mutants", 2, &(environment.image, build, file.task_id, file.path, source, file.lines))
+    key("mutants", 2, &(image.config_digest, build, file.task_id, file.path, source, file.lines))
 }
 
 /// All mutants of a file with the compiler's judgement, before sampling.
@@ -183,25 +183,25 @@ impl JudgedMutants {
 pub async fn make(
     by: Judge<'_>,
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     file: &MutatedFile<'_>,
 ) -> Result<Mutants, ExecutionError> {
-    Ok(judge(by, executor, environment, file).await?.sampled(file))
+    Ok(judge(by, executor, image, file).await?.sampled(file))
 }
 
 /// Returns the compiler that judges the texts of a file.
 async fn compiler<'a>(
     by: Judge<'a>,
     executor: &'a Executor,
-    environment: &'a Environment,
+    image: &'a RepositoryImage,
     file: &MutatedFile<'_>,
 ) -> Result<Compiler<'a>, ExecutionError> {
     Ok(match by {
         Judge::Warm { direct, revision } => {
-            let compiler = MainCompiler::new(direct, executor, environment, revision, file.path, file.source).await?;
+            let compiler = MainCompiler::new(direct, executor, image, revision, file.path, file.source).await?;
             Compiler::Warm(Box::new(compiler))
         }
-        Judge::Maven(build) => Compiler::Maven(MavenCompiler::new(executor, environment, build, file.path).await?),
+        Judge::Maven(build) => Compiler::Maven(MavenCompiler::new(executor, image, build, file.path).await?),
     })
 }
 
@@ -212,7 +212,7 @@ async fn compiler<'a>(
 pub async fn judge(
     by: Judge<'_>,
     executor: &Executor,
-    environment: &Environment,
+    image: &RepositoryImage,
     file: &MutatedFile<'_>,
 ) -> Result<JudgedMutants, ExecutionError> {
     let Ok(source) = std::str::from_utf8(file.source) else {
@@ -223,8 +223,7 @@ pub async fn judge(
     }
     let source = as_mutated(source);
     // The mutator and the first compilation are independent, so they run side by side.
-    let (compiler, emission) =
-        tokio::join!(compiler(by, executor, environment, file), emit(executor, environment, file, &source));
+    let (compiler, emission) = tokio::join!(compiler(by, executor, image, file), emit(executor, image, file, &source));
     let (compiler, Emission { mutants: made, copies }) = (compiler?, emission?);
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let mut dead_lines = BTreeSet::new();

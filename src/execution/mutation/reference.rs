@@ -12,7 +12,7 @@ use crate::engine::spec::{ContainerLimits, PROGRAM_SCHEMA, Program, Step};
 use crate::execution::attempt::ATTEMPTS;
 use crate::execution::build::maven::{MavenSettings, maven_command};
 use crate::execution::build::prepared::in_tree;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::container;
 use crate::execution::container::file_name;
 use crate::execution::container::places::{HOME, PROJECT, RECORDING, TREE, emptied};
@@ -59,9 +59,9 @@ pub struct ReferenceBuild<'a> {
 
 impl ReferenceBuild<'_> {
     /// Returns the key of the build. The key does not depend on the test file, because main sources are in the tree.
-    pub(super) fn key(&self, executor: &Executor, environment: &Environment) -> Digest {
+    pub(super) fn key(&self, executor: &Executor, image: &RepositoryImage) -> Digest {
         let (module, recorder) = (self.module.identity(), file_name(&executor.jars.recorder));
-        let arguments = &environment.maven_arguments;
+        let arguments = &image.maven_arguments;
         key("maven", 2, &(self.tree, module, arguments, recorder, executor.identity, executor.limits.of_builds()))
     }
 }
@@ -69,7 +69,7 @@ impl ReferenceBuild<'_> {
 /// Maven as the compiler of one main source.
 pub(super) struct MavenCompiler<'a> {
     executor: &'a Executor,
-    environment: &'a Environment,
+    image: &'a RepositoryImage,
     build: ReferenceBuild<'a>,
     /// The source, absolute in the container.
     path: String,
@@ -84,9 +84,9 @@ pub(super) fn too_many(builds: usize) -> Option<NoAnswer> {
 
 /// Whether other executions may run beside a container.
 #[derive(Clone, Copy)]
-enum Alone {
-    No,
-    Yes,
+enum Others {
+    Run,
+    Wait,
 }
 
 /// The results of the first texts in a container, and why there is none for the other texts.
@@ -103,14 +103,14 @@ impl<'a> MavenCompiler<'a> {
     /// [`ExecutionError`]; its I/O errors are of logs and temporary files.
     pub(super) async fn new(
         executor: &'a Executor,
-        environment: &'a Environment,
+        image: &'a RepositoryImage,
         build: ReferenceBuild<'a>,
         path: &str,
     ) -> Result<Self, ExecutionError> {
         let mut causes = Vec::new();
         for goal in GOALS {
             let path = format!("{PROJECT}/{path}");
-            let this = Self { executor, environment, build, path, goal };
+            let this = Self { executor, image, build, path, goal };
             match this.build_of(None).await? {
                 MainSources::Compile => return this.controlled().await,
                 MainSources::Errors => causes.push(format!("{goal}: the main sources do not compile")),
@@ -139,7 +139,7 @@ impl<'a> MavenCompiler<'a> {
         let mut compile = Vec::new();
         for together in together(texts) {
             let some: Vec<Option<&str>> = together.iter().copied().map(Some).collect();
-            let said = self.once(&some, Alone::No).await?;
+            let said = self.once(&some, Others::Run).await?;
             for (index, text) in together.iter().enumerate() {
                 compile.push(match said.builds.get(index) {
                     Some(MainSources::Compile) => true,
@@ -169,16 +169,16 @@ impl<'a> MavenCompiler<'a> {
     /// [`ATTEMPTS`] containers. After an exceeded limit, the next try runs with nothing else running. Another failure
     /// counts only if every try has it.
     async fn build_of(&self, text: Option<&str>) -> Result<MainSources, ExecutionError> {
-        let (mut alone, mut fault) = (Alone::No, None);
+        let (mut others, mut fault) = (Others::Run, None);
         let mut last = None;
         for _ in 0..ATTEMPTS {
-            let mut said = self.once(&[text], alone).await?;
+            let mut said = self.once(&[text], others).await?;
             match said.builds.pop() {
                 Some(build @ (MainSources::Compile | MainSources::Errors)) => return Ok(build),
                 Some(MainSources::Unclear(cause)) => fault = Some(cause),
                 Some(build) => {
                     if matches!(build, MainSources::Spent(_)) {
-                        alone = Alone::Yes;
+                        others = Others::Wait;
                     }
                     last = Some(build);
                 }
@@ -192,26 +192,26 @@ impl<'a> MavenCompiler<'a> {
     }
 
     /// Builds texts in one container; `None` stands for the source itself.
-    async fn once(&self, texts: &[Option<&str>], alone: Alone) -> std::io::Result<Said> {
+    async fn once(&self, texts: &[Option<&str>], others: Others) -> std::io::Result<Said> {
         let limits = &self.executor.limits;
-        let class_archive = self.executor.archive_of_compilers(self.environment).await;
+        let class_archive = self.executor.archive_of_compilers(self.image).await;
         let (program, steps) = self.program(texts, class_archive.is_some());
         let seconds = texts.len() as u64 * limits.compile_command.wall_seconds + 60;
         let whole = ContainerLimits { wall_seconds: seconds, ..limits.compile };
-        let (image, archive) = (self.environment.image, self.build.archive.to_owned());
+        let (image, archive) = (self.image.config_digest, self.build.archive.to_owned());
         let scratch = (whole, limits.compile_scratch_bytes);
         let mut spec = container("judge", image, archive, &self.executor.jars, scratch, program);
         spec.mounts.extend(class_archive);
         let spool = Spool::create(&self.executor.temporary)?;
         let ran = {
             let run = session::run(self.executor.engine.as_ref(), &spec, spool.path());
-            match alone {
-                Alone::No => {
+            match others {
+                Others::Run => {
                     let _shared = self.executor.exclusive.read().await;
                     run.await
                 }
-                Alone::Yes => {
-                    let _alone = self.executor.exclusive.write().await;
+                Others::Wait => {
+                    let _exclusive = self.executor.exclusive.write().await;
                     run.await
                 }
             }
@@ -238,8 +238,8 @@ impl<'a> MavenCompiler<'a> {
     /// between builds.
     fn program(&self, texts: &[Option<&str>], class_archive: bool) -> (Program, Vec<(usize, usize)>) {
         let settings = MavenSettings {
-            java_home: self.environment.java_home.clone(),
-            arguments: &self.environment.maven_arguments,
+            java_home: self.image.java_home.clone(),
+            arguments: &self.image.maven_arguments,
             class_archive,
         };
         let limits = self.executor.limits.compile_command;

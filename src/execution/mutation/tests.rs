@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::execution::build::masked::tests::masked;
-use crate::execution::scripted::environment;
+use crate::execution::scripted::image;
 
 /// What a set of mutants is made of.
 struct Asked {
-    environment: Environment,
+    image: RepositoryImage,
     revision: CompiledRevision,
     task_id: TaskId,
     path: &'static str,
@@ -19,7 +19,7 @@ fn every_input_changes_the_key() {
     let (_directory, masked) = masked(&[("src/ATest.java", b"class ATest {}")], "src/ATest.java");
     let revision = Arc::clone(&masked.unwrap().revision);
     let asked = || Asked {
-        environment: environment(),
+        image: image(),
         revision: revision.as_ref().clone(),
         task_id: "t".parse().unwrap(),
         path: "A.java",
@@ -28,7 +28,7 @@ fn every_input_changes_the_key() {
     };
     type Change = fn(&mut Asked);
     let changes: [(&str, Change); 7] = [
-        ("image", |asked| asked.environment.image = Digest::of(b"other")),
+        ("image", |asked| asked.image.config_digest = Digest::of(b"other")),
         ("revision", |asked| asked.revision.key = Digest::of(b"other")),
         ("task", |asked| asked.task_id = "u".parse().unwrap()),
         ("path", |asked| asked.path = "B.java"),
@@ -37,8 +37,8 @@ fn every_input_changes_the_key() {
         ("a line more", |asked| asked.lines = vec![1, 2]),
     ];
     let key = |asked: &Asked| {
-        let Asked { environment, revision, task_id, path, source, lines } = asked;
-        mutants_key(environment, revision.key, &MutatedFile { task_id, path, source, lines })
+        let Asked { image, revision, task_id, path, source, lines } = asked;
+        mutants_key(image, revision.key, &MutatedFile { task_id, path, source, lines })
     };
     let mut keys = BTreeMap::from([(key(&asked()), "none")]);
     for (name, change) in changes {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::container::Surefire;
 use crate::execution::container::ToolJars;
 use crate::execution::container::file_name;
@@ -109,28 +109,28 @@ impl RunTools {
 }
 
 impl RunInputs {
-    /// Returns the inputs of a run in these environments, without the tools.
+    /// Returns the inputs of a run in these images, without the tools.
     pub fn new(
         tasks: &[Task],
-        environments: &BTreeMap<RepositoryName, Environment>,
+        images: &BTreeMap<RepositoryName, RepositoryImage>,
         limits: &BTreeMap<RepositoryName, ExecutionLimits>,
         surefire: Surefire,
         paths: &[ExecutionPath],
         repeats: u32,
     ) -> Self {
-        let of = |(name, environment): (&RepositoryName, &Environment)| {
-            ((name.clone(), environment.image), (name.clone(), environment.maven_arguments.clone()))
+        let of = |(name, image): (&RepositoryName, &RepositoryImage)| {
+            ((name.clone(), image.config_digest), (name.clone(), image.maven_arguments.clone()))
         };
-        let (images, maven_arguments) = environments.iter().map(of).unzip();
+        let (digests, maven_arguments) = images.iter().map(of).unzip();
         Self {
             schema: INPUTS_SCHEMA,
             tasks: tasks.to_vec(),
-            images,
+            images: digests,
             maven_arguments,
-            launchers: environments
+            launchers: images
                 .iter()
-                .filter(|(_, environment)| environment.launcher != Launcher::Auto)
-                .map(|(name, environment)| (name.clone(), environment.launcher))
+                .filter(|(_, image)| image.launcher != Launcher::Auto)
+                .map(|(name, image)| (name.clone(), image.launcher))
                 .collect(),
             limits: limits.clone(),
             surefire,

@@ -63,18 +63,18 @@ pub(super) async fn run_cell(
         let passed = records.iter().filter(|record| record.repeat == 1 && record.outcome == Outcome::Pass);
         let methods = cover.methods.iter().chain(passed.map(|record| &record.method));
         let covering = Covering { class, files: cover.files, logs: &logs };
-        executed.covered = executor.cover(identity.environment, &swapped.built, &covering, methods).await?;
+        executed.covered = executor.cover(identity.image, &swapped.built, &covering, methods).await?;
     }
     let on_mutants = async |executed: &mut Executed| {
         if let Some(request) = cell.mutate {
             let way = MutantRunner::Direct { direct, swapped: &swapped, class, logs: &logs };
-            executed.mutated = mutated(way, (executor, identity.environment), request, &executed.records).await?;
+            executed.mutated = mutated(way, (executor, identity.image), request, &executed.records).await?;
         }
         Ok::<(), ExecutionError>(())
     };
     let under_controls = async |executed: &mut Executed| {
         if let Some(request) = cell.control {
-            let on = (identity.environment, &swapped.built);
+            let on = (identity.image, &swapped.built);
             executed.controlled = executor.control(on, (class, &logs), request, &executed.records).await?;
         }
         Ok::<(), ExecutionError>(())
@@ -127,7 +127,7 @@ async fn emptied(
         let request = mutate.of_method(&one.method, took);
         let before = executed.mutated.iter().find(|(method, _)| *method == one.method);
         let killed = before.and_then(|(_, before)| before.as_ref().ok()).map(Mutated::killed);
-        let launched = survives(way, (executor, cell.executed.identity.environment), &request, killed.as_ref()).await;
+        let launched = survives(way, (executor, cell.executed.identity.image), &request, killed.as_ref()).await;
         became.push((one.method.clone(), answered(launched)?));
     }
     Ok(became)

@@ -8,18 +8,19 @@ use fs_err as fs;
 
 use super::direct_cell::{self, Executed, SubmissionCell};
 use super::job::{Job, Shared, Todo};
+use super::old_code::OldRevision;
 use super::on_mutants::{JudgedBy, MutantRunner, MutatedMethods, MutationRequest, asks_maven, mutated};
 use super::record::ScoreRecord;
-use super::reuse::{ControlledBy, LinesToMutate};
+use super::reuse::{ControlledBy, Extents, LinesToMutate};
 use super::unmeasured::{Due, unmeasured};
 use super::{Scoring, blocking, cell_of, file_name};
 use crate::execution::build::prepared::{CompiledRevision, RevisionInput};
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::control::ControlRequest;
 use crate::execution::direct::DirectCell;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, Fault, NoAnswer, Remedy, answered};
-use crate::execution::launch::coverage::CoverageRequest;
+use crate::execution::launch::coverage::{CoverageRequest, SourceFile};
 use crate::execution::module::ModuleArguments;
 use crate::execution::mutation::launches::Passing;
 use crate::execution::mutation::reference::ReferenceBuild;
@@ -50,6 +51,34 @@ impl<E: Into<RunError>> From<E> for JobEnd {
     fn from(error: E) -> Self {
         Self::Run(error.into())
     }
+}
+
+/// What the executions of a job need.
+struct OpenedCell<'a> {
+    job: &'a Job<'a>,
+    shared: &'a Shared<'a>,
+    image: &'a RepositoryImage,
+    executor: Executor,
+    /// The submission's file.
+    file: Vec<u8>,
+    facts: CellFacts,
+    /// Source files of focal methods.
+    sources: Vec<SourceFile>,
+    /// Those whose coverage is measured.
+    files: Vec<SourceFile>,
+    lines: LinesToMutate,
+    extents: Extents,
+    old: OldRevision,
+}
+
+/// What one path comes to.
+enum OnPath {
+    /// All that was left to do is done.
+    Executed(Executed),
+    /// The direct path does not fit.
+    Unfit(NoAnswer),
+    /// Only Maven can judge the mutants of these passing methods. The rest is done.
+    MutantsByMaven(Executed, Vec<Passing>),
 }
 
 impl Scoring<'_> {
@@ -96,19 +125,52 @@ impl Scoring<'_> {
         shared: &Shared<'_>,
         records: &mut Vec<ScoreRecord>,
     ) -> Result<(), JobEnd> {
+        let cell = self.open(job, shared).await?;
+        let mut todo = self.todo(job);
+        let mut unfit = None;
+        let mut mutants_by_maven = false;
+        let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
+        for path in paths {
+            let identity = self.identity(job, &cell.facts, cell.image, path);
+            self.reuse(&cell, &identity, mutants_by_maven, &mut todo, records).await?;
+            if todo.is_empty() {
+                return Ok(());
+            }
+            match self.execute_on(&cell, identity, &todo).await? {
+                OnPath::Unfit(reason) => unfit = Some(reason),
+                OnPath::MutantsByMaven(executed, mutate) => {
+                    todo = Todo { mutate, ..Todo::default() };
+                    self.keep_all(&cell, &identity, executed, records)?;
+                    mutants_by_maven = true;
+                }
+                OnPath::Executed(mut executed) => {
+                    if path == ExecutionPath::Maven {
+                        let reason = unfit.as_ref().map(|unfit: &NoAnswer| unfit.cause.clone());
+                        executed.records.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
+                    }
+                    self.keep_all(&cell, &identity, executed, records)?;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what a job's executions need.
+    async fn open<'a>(&'a self, job: &'a Job<'a>, shared: &'a Shared<'a>) -> Result<OpenedCell<'a>, JobEnd> {
         let repository = &job.task.repository;
         if let Some(fault) = self.obstacles.fault(job.task, job.code) {
             return Err(fault.into());
         }
-        let (Some(environment), Some(executor)) =
-            (self.environments.get(repository), shared.executors.get(&(job.model, repository)))
+        let (Some(image), Some(executor)) =
+            (self.images.get(repository), shared.executors.get(&(job.model, repository)))
         else {
             return Err(self.obstacles.without_image(job.task, job.code).into());
         };
         let confirmed = shared.confirmed(job.model, &job.task.id);
         let (launch_seconds, compile_seconds) = job.time_class;
         let limits = executor.limits.within(launch_seconds, compile_seconds);
-        let executor = &Executor { confirmed, limits, ..executor.clone() };
+        let executor = Executor { confirmed, limits, ..executor.clone() };
         let file = fs::read(shared.submissions.join(file_name(job.file)))?;
         let (trees, task, code, bytes) = (Arc::clone(&self.trees), job.task.clone(), job.code, file.clone());
         let described = blocking(move || trees.describe(&task, code, bytes)).await?;
@@ -117,111 +179,128 @@ impl Scoring<'_> {
         let sources = job.focal.files();
         let files = if self.coverage && is_known { sources.clone() } else { Vec::new() };
         let lines = if self.mutation && is_known { lines_to_mutate(&job.focal.lines) } else { BTreeMap::new() };
+        let extents = job.focal.extents(&job.task.test_methods);
+        let old = self.old_revision(job).await?;
+        Ok(OpenedCell { job, shared, image, executor, file, facts, sources, files, lines, extents, old })
+    }
+
+    /// Returns all that a job asks for. The order of its executions includes the order of methods.
+    fn todo(&self, job: &Job<'_>) -> Todo {
         let mut todo = Todo { methods: job.methods.clone(), ..Todo::default() };
-        if is_known {
+        if job.focal.unknown.is_none() {
             (todo.cover, todo.mutate, todo.control) = (job.cover.clone(), job.mutate.clone(), job.control.clone());
         }
-        // The order of executions includes the order of methods.
         shuffle(&mut todo.methods, self.seed_of(job));
-        let extents = job.focal.extents(&job.task.test_methods);
-        let old_revision = self.old_revision(job).await?;
-        let (files, lines, extents) = (&files[..], &lines, &extents);
-        let controlled_by =
-            ControlledBy { files, lines, extents, old: old_revision.as_ref().ok(), chosen_seed: self.chosen_seed };
-        let mut unfit = None;
-        let mut mutants_by_maven = false;
-        let paths = self.direct.iter().map(|_| ExecutionPath::Direct).chain([ExecutionPath::Maven]);
-        for path in paths {
-            let identity = self.identity(job, &facts, environment, path);
-            self.take_kept((executor, &identity), job, controlled_by, &mut todo, records)?;
-            for record in records.iter() {
-                if let ScoreRecord::Execution(record) = record {
-                    shared.note(record);
-                }
+        todo
+    }
+
+    /// Moves cached results from what is left to do into records.
+    async fn reuse(
+        &self,
+        cell: &OpenedCell<'_>,
+        identity: &CellIdentity<'_>,
+        mutants_by_maven: bool,
+        todo: &mut Todo,
+        records: &mut Vec<ScoreRecord>,
+    ) -> Result<(), JobEnd> {
+        let OpenedCell { job, shared, executor, .. } = cell;
+        self.take_kept((executor, identity), job, self.controlled_by(cell), todo, records)?;
+        for record in records.iter() {
+            if let ScoreRecord::Execution(record) = record {
+                shared.note(record);
             }
-            let judges: &[JudgedBy] = match path {
-                ExecutionPath::Direct => &[JudgedBy::Warm],
-                ExecutionPath::Maven if mutants_by_maven => &[JudgedBy::Maven],
-                ExecutionPath::Maven => match self.judge(executor, environment, job, &facts, &todo).await? {
-                    // The direct path may have turned out not to fit the build.
-                    Some(JudgedBy::Warm) => &[JudgedBy::Warm, JudgedBy::Maven],
-                    Some(JudgedBy::Maven) => &[JudgedBy::Maven],
-                    None => &[],
-                },
-            };
-            for by in judges {
-                let kept = (executor, &identity, &shared.mutants);
-                self.take_mutated(kept, job, (lines, *by), &mut todo.mutate, records)?;
-            }
-            if todo.is_empty() {
-                return Ok(());
-            }
-            let request = CoverageRequest { methods: &todo.cover, files };
-            let request = (!files.is_empty()).then_some(&request);
-            let mutate = self.mutation_request(job, shared, lines, &todo.mutate).await?;
-            let is_launched = !(todo.methods.is_empty() && todo.control.is_empty());
-            let old = match is_launched && self.controls_new(job) {
-                true => Some(self.old_code((executor, environment), job.task, &old_revision).await?),
-                false => None,
-            };
-            let control = old.as_ref().map(|old| ControlRequest {
-                passing: todo.control.clone(),
-                extents,
-                test_file: job.task.test_file.as_str(),
-                sources: &sources,
-                files,
-                old,
-                seed: self.seed_of(job),
-            });
-            let control = control.as_ref();
-            let executed = match (path, &self.direct) {
-                (ExecutionPath::Direct, Some(direct)) => {
-                    let (methods, repeats) = (&todo.methods, self.repeats);
-                    let cell = SubmissionCell {
-                        executed: DirectCell { identity, facts: &facts, methods, repeats },
-                        cover: request,
-                        control,
-                        mutate: mutate.as_ref(),
-                    };
-                    let executed = direct_cell::run_cell(direct, executor, &self.revisions, &cell).await;
-                    let mut done = match answered(executed)? {
-                        Ok(executed) => executed,
-                        Err(reason) => {
-                            unfit = Some(reason);
-                            continue;
-                        }
-                    };
-                    // Before results are kept: a fault of the sources is not.
-                    self.judge_by_contents(job, &mut done.records).await?;
-                    if let Some(request) = mutate.as_ref().filter(|_| asks_maven(&done.mutated)) {
-                        todo = Todo { mutate: request.passing_with(&done.records), ..Todo::default() };
-                        self.keep_controls((executor, &identity), job, controlled_by, &done, records)?;
-                        self.keep(executor, &identity, job, files, (done.records, done.covered), records)?;
-                        mutants_by_maven = true;
-                        continue;
-                    }
-                    done
-                }
-                _ => {
-                    let (trees, task) = (Arc::clone(&self.trees), job.task.clone());
-                    let (described, content) = (facts.clone(), file.clone());
-                    let written = blocking(move || trees.write(&task, code, &content, &described)).await?;
-                    let input = written.map_err(|error| Fault::source(&error.to_string()))?;
-                    let cell = self.request(job, &input, environment, &todo.methods);
-                    let measured = (request, control);
-                    let mut done = self.on_reference_path(executor, &cell, measured, mutate.as_ref()).await?;
-                    let reason = unfit.as_ref().map(|unfit| unfit.cause.clone());
-                    done.records.iter_mut().for_each(|record| record.measured.unfit.clone_from(&reason));
-                    self.judge_by_contents(job, &mut done.records).await?;
-                    done
-                }
-            };
-            self.keep_controls((executor, &identity), job, controlled_by, &executed, records)?;
-            self.keep(executor, &identity, job, files, (executed.records, executed.covered), records)?;
-            self.keep_mutated(executor, &identity, job, lines, executed.mutated, records)?;
-            return Ok(());
+        }
+        let judges: &[JudgedBy] = match identity.path {
+            ExecutionPath::Direct => &[JudgedBy::Warm],
+            ExecutionPath::Maven if mutants_by_maven => &[JudgedBy::Maven],
+            ExecutionPath::Maven => match self.judge(executor, cell.image, job, &cell.facts, todo).await? {
+                // The direct path may have turned out not to fit the build.
+                Some(JudgedBy::Warm) => &[JudgedBy::Warm, JudgedBy::Maven],
+                Some(JudgedBy::Maven) => &[JudgedBy::Maven],
+                None => &[],
+            },
+        };
+        for by in judges {
+            let kept = (executor, identity, &shared.mutants);
+            self.take_mutated(kept, job, (&cell.lines, *by), &mut todo.mutate, records)?;
         }
         Ok(())
+    }
+
+    /// Executes what is left to do on one path.
+    async fn execute_on(
+        &self,
+        cell: &OpenedCell<'_>,
+        identity: CellIdentity<'_>,
+        todo: &Todo,
+    ) -> Result<OnPath, JobEnd> {
+        let OpenedCell { job, shared, image, executor, facts, files, .. } = cell;
+        let cover = CoverageRequest { methods: &todo.cover, files };
+        let cover = (!files.is_empty()).then_some(&cover);
+        let mutate = self.mutation_request(job, shared, &cell.lines, &todo.mutate).await?;
+        let is_launched = !(todo.methods.is_empty() && todo.control.is_empty());
+        let old = match is_launched && self.controls_new(job) {
+            true => Some(self.old_code((executor, image), job.task, &cell.old).await?),
+            false => None,
+        };
+        let control = old.as_ref().map(|old| ControlRequest {
+            passing: todo.control.clone(),
+            extents: &cell.extents,
+            test_file: job.task.test_file.as_str(),
+            sources: &cell.sources,
+            files,
+            old,
+            seed: self.seed_of(job),
+        });
+        let control = control.as_ref();
+        let mut executed = match (identity.path, &self.direct) {
+            (ExecutionPath::Direct, Some(direct)) => {
+                let (methods, repeats) = (&todo.methods, self.repeats);
+                let executed = DirectCell { identity, facts, methods, repeats };
+                let cell = SubmissionCell { executed, cover, control, mutate: mutate.as_ref() };
+                match answered(direct_cell::run_cell(direct, executor, &self.revisions, &cell).await)? {
+                    Ok(executed) => executed,
+                    Err(reason) => return Ok(OnPath::Unfit(reason)),
+                }
+            }
+            _ => {
+                let (trees, task, code) = (Arc::clone(&self.trees), job.task.clone(), job.code);
+                let (described, content) = (facts.clone(), cell.file.clone());
+                let written = blocking(move || trees.write(&task, code, &content, &described)).await?;
+                let input = written.map_err(|error| Fault::source(&error.to_string()))?;
+                let request = self.request(job, &input, image, &todo.methods);
+                self.on_reference_path(executor, &request, (cover, control), mutate.as_ref()).await?
+            }
+        };
+        // Before results are kept: a fault of the sources is not.
+        self.judge_by_contents(job, &mut executed.records).await?;
+        match mutate.filter(|_| identity.path == ExecutionPath::Direct && asks_maven(&executed.mutated)) {
+            Some(request) => {
+                let passing = request.passing_with(&executed.records);
+                executed.mutated = Vec::new();
+                Ok(OnPath::MutantsByMaven(executed, passing))
+            }
+            None => Ok(OnPath::Executed(executed)),
+        }
+    }
+
+    /// Caches the results of a cell, and makes records of them.
+    fn keep_all(
+        &self,
+        cell: &OpenedCell<'_>,
+        identity: &CellIdentity<'_>,
+        executed: Executed,
+        records: &mut Vec<ScoreRecord>,
+    ) -> std::io::Result<()> {
+        let OpenedCell { job, executor, files, lines, .. } = cell;
+        self.keep_controls((executor, identity), job, self.controlled_by(cell), &executed, records)?;
+        self.keep(executor, identity, job, files, (executed.records, executed.covered), records)?;
+        self.keep_mutated(executor, identity, job, lines, executed.mutated, records)
+    }
+
+    fn controlled_by<'a>(&self, cell: &'a OpenedCell<'_>) -> ControlledBy<'a> {
+        let OpenedCell { files, lines, extents, old, .. } = cell;
+        ControlledBy { files, lines, extents, old: old.as_ref().ok(), chosen_seed: self.chosen_seed }
     }
 
     /// Executes a cell on the reference path, then makes the requested measurements.
@@ -283,16 +362,16 @@ impl Scoring<'_> {
         request: &MutationRequest<'_>,
         executed: &[CellRecord],
     ) -> std::io::Result<MutatedMethods> {
-        let environment = cell.environment;
+        let image = cell.image;
         let revision = RevisionInput { tree: cell.input.tree.clone(), module: module.clone() };
         let code = (cell.task, cell.cell.code());
-        let prepared = match answered(self.prepared(executor, environment, code, &revision).await)? {
+        let prepared = match answered(self.prepared(executor, image, code, &revision).await)? {
             Ok(prepared) => prepared,
             Err(reason) => return Ok(request.without(executed, &reason)),
         };
         if let Some((direct, revision)) = self.direct.as_deref().zip(prepared.as_deref()) {
             let way = MutantRunner::Reference { cell, judge: Judge::Warm { direct, revision } };
-            let done = mutated(way, (executor, environment), request, executed).await?;
+            let done = mutated(way, (executor, image), request, executed).await?;
             if !asks_maven(&done) {
                 return Ok(done);
             }
@@ -306,7 +385,7 @@ impl Scoring<'_> {
             Err(error) => return Err(std::io::Error::other(error)),
         };
         let judge = Judge::Maven(ReferenceBuild { archive: archive.path(), tree: &cell.input.tree, module });
-        mutated(MutantRunner::Reference { cell, judge }, (executor, environment), request, executed).await
+        mutated(MutantRunner::Reference { cell, judge }, (executor, image), request, executed).await
     }
 
     /// Returns the compiler that judges mutants if Maven compiles the cell. `None` if nothing is to be mutated yet, or
@@ -314,14 +393,14 @@ impl Scoring<'_> {
     async fn judge(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         job: &Job<'_>,
         facts: &CellFacts,
         todo: &Todo,
     ) -> std::io::Result<Option<JudgedBy>> {
         let Some(module) = facts.module.as_ref().filter(|_| !todo.mutate.is_empty()) else { return Ok(None) };
         let revision = RevisionInput { tree: facts.tree.clone(), module: module.clone() };
-        let prepared = answered(self.prepared(executor, environment, (job.task, job.code), &revision).await)?;
+        let prepared = answered(self.prepared(executor, image, (job.task, job.code), &revision).await)?;
         Ok(prepared.ok().map(|prepared| if prepared.is_some() { JudgedBy::Warm } else { JudgedBy::Maven }))
     }
 
@@ -329,14 +408,14 @@ impl Scoring<'_> {
     async fn prepared(
         &self,
         executor: &Executor,
-        environment: &Environment,
+        image: &RepositoryImage,
         (task, side): (&Task, Side),
         revision: &RevisionInput,
     ) -> Result<Option<Arc<CompiledRevision>>, ExecutionError> {
         let Some(direct) = &self.direct else { return Ok(None) };
         let (trees, task) = (Arc::clone(&self.revisions), task.clone());
         let archive = move || trees.revision(&task, side);
-        match direct.revision(executor, environment, revision, archive).await {
+        match direct.revision(executor, image, revision, archive).await {
             Ok(revision) => Ok(Some(revision)),
             Err(ExecutionError::NoAnswer(reason)) if !reason.may_pass() => Ok(None),
             Err(error) => Err(error),
@@ -378,21 +457,21 @@ impl Scoring<'_> {
         &self,
         job: &'a Job<'_>,
         facts: &'a CellFacts,
-        environment: &'a Environment,
+        image: &'a RepositoryImage,
         path: ExecutionPath,
     ) -> CellIdentity<'a> {
         let (cell, swapped) = (cell_of(job.code), facts.swapped());
-        CellIdentity { task: job.task, cell, environment, tree: &facts.tree, swapped, path }
+        CellIdentity { task: job.task, cell, image, tree: &facts.tree, swapped, path }
     }
 
     fn request<'a>(
         &self,
         job: &'a Job<'_>,
         input: &'a CellInput,
-        environment: &'a Environment,
+        image: &'a RepositoryImage,
         methods: &'a [MethodId],
     ) -> CellRequest<'a> {
         let (task, cell, path) = (job.task, cell_of(job.code), ExecutionPath::Maven);
-        CellRequest { task, cell, input, environment, methods, repeats: self.repeats, path, other_text: None }
+        CellRequest { task, cell, input, image, methods, repeats: self.repeats, path, other_text: None }
     }
 }

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use fs_err as fs;
 use tokio_util::sync::CancellationToken;
 
-use super::container::Environment;
+use super::container::RepositoryImage;
 use super::direct::Direct;
 use super::executor::Executor;
 use super::mutation::launches::Passing;
@@ -79,7 +79,7 @@ pub struct Scoring<'a> {
     /// The submissions for the tasks.
     pub predictions: &'a Predictions,
     /// Environments of the tasks' repositories.
-    pub environments: &'a BTreeMap<RepositoryName, Environment>,
+    pub images: &'a BTreeMap<RepositoryName, RepositoryImage>,
     /// Executors of the tasks' repositories, whose limits may differ.
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,
     /// What keeps tasks from being executed.
@@ -158,7 +158,7 @@ impl Scoring<'_> {
         let all = self.models().flat_map(|model| self.tasks.iter().map(move |task| (model, task)));
         // A task without executions needs no reference either.
         all.filter(|(model, task)| {
-            self.predictions.models.contains_key(*model) || self.environments.contains_key(&task.repository)
+            self.predictions.models.contains_key(*model) || self.images.contains_key(&task.repository)
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::execution::build::prepared::RevisionInput;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::direct::{Direct, Swap};
 use crate::execution::executor::Executor;
 use crate::execution::fault::answered;
@@ -26,7 +26,7 @@ pub(super) struct NewCode<'a> {
 /// Puts a text in the target file's place on new code and compiles it; `None` if only Maven can compile it.
 pub(super) async fn swap(
     direct: &Direct,
-    (executor, environment): (&Executor, &Environment),
+    (executor, image): (&Executor, &RepositoryImage),
     on: &NewCode<'_>,
     text: &[u8],
 ) -> std::io::Result<Option<Swap>> {
@@ -34,9 +34,9 @@ pub(super) async fn swap(
     let (trees, task) = (Arc::clone(on.trees), on.task.clone());
     let archive = move || trees.revision(&task, Side::New);
     let swapped = async {
-        let revision = direct.revision(executor, environment, &input, archive).await?;
+        let revision = direct.revision(executor, image, &input, archive).await?;
         let masked = direct.masked(executor, &revision, on.task.test_file.as_str()).await?;
-        direct.swap(executor, environment, &masked, text).await
+        direct.swap(executor, image, &masked, text).await
     };
     Ok(answered(swapped.await)?.ok())
 }

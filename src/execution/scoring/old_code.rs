@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::job::Job;
 use super::{Scoring, blocking};
 use crate::execution::build::prepared::RevisionInput;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::control::OldCode;
 use crate::execution::executor::Executor;
 use crate::execution::fault::{Fault, NoAnswer, answered};
@@ -42,7 +42,7 @@ impl Scoring<'_> {
     /// Returns old code's classes, or why there are none.
     pub(super) async fn old_code(
         &self,
-        (executor, environment): (&Executor, &Environment),
+        (executor, image): (&Executor, &RepositoryImage),
         task: &Task,
         revision: &OldRevision,
     ) -> std::io::Result<OldCode> {
@@ -50,7 +50,7 @@ impl Scoring<'_> {
             (Ok(revision), Some(direct)) => {
                 let (trees, task) = (Arc::clone(&self.revisions), task.clone());
                 let archive = move || trees.revision(&task, Side::Old);
-                answered(direct.classes(executor, environment, revision, archive).await)?.map(Arc::new)
+                answered(direct.classes(executor, image, revision, archive).await)?.map(Arc::new)
             }
             (Err(reason), _) => Err(reason.clone()),
             (Ok(_), None) => Err(NoAnswer::never(DIRECT_ONLY)),

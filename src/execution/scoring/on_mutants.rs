@@ -11,7 +11,7 @@ use super::run_mutants::RunMutants;
 use crate::artifact::key::key;
 use crate::digest::Digest;
 use crate::execution::build::merged::OpenTree;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::direct::{Direct, SwappedTree};
 use crate::execution::executor::Executor;
 use crate::execution::fault::{ExecutionError, NoAnswer, Remedy, answered};
@@ -180,7 +180,7 @@ pub(super) fn asks_maven(mutated: &MutatedMethods) -> bool {
 /// Makes the mutants unless they are cached, and runs the passing methods on each.
 pub(super) async fn mutated(
     way: MutantRunner<'_>,
-    (executor, environment): (&Executor, &Environment),
+    (executor, image): (&Executor, &RepositoryImage),
     request: &MutationRequest<'_>,
     records: &[CellRecord],
 ) -> std::io::Result<MutatedMethods> {
@@ -193,7 +193,7 @@ pub(super) async fn mutated(
         Judge::Warm { .. } => JudgedBy::Warm,
         Judge::Maven(_) => JudgedBy::Maven,
     };
-    Ok(match answered(met(way, (executor, environment), request, &passing).await)? {
+    Ok(match answered(met(way, (executor, image), request, &passing).await)? {
         Ok((sets, found)) => {
             let of = |(mutants, unmutated)| Ok(Mutated { by, sets: sets.clone(), mutants, unmutated });
             methods.zip(found.into_iter().map(of)).collect()
@@ -226,11 +226,11 @@ fn unmutated(source: &[u8]) -> Option<String> {
 /// Returns the mutants, and each method's outcomes on them.
 async fn met(
     way: MutantRunner<'_>,
-    (executor, environment): (&Executor, &Environment),
+    (executor, image): (&Executor, &RepositoryImage),
     request: &MutationRequest<'_>,
     passing: &[Passing],
 ) -> Result<(Vec<MutantSet>, Vec<MetMutants>), ExecutionError> {
-    let sets = sets(way, (executor, environment), request).await?;
+    let sets = sets(way, (executor, image), request).await?;
     let mut found: Vec<MetMutants> = vec![(Vec::new(), None); passing.len()];
     let (mut before, sources) = (0, &request.focal.files());
     for (mutants, source) in sets.iter().filter(|(mutants, _)| !mutants.texts.is_empty()) {
@@ -241,18 +241,8 @@ async fn met(
                 let methods = passing;
                 let tree = &OpenTree::of(&swapped.built).await.map_err(std::io::Error::from)?;
                 let seed = request.seed;
-                let launches = MutantLaunches {
-                    direct,
-                    executor,
-                    environment,
-                    swapped,
-                    tree,
-                    sources,
-                    class,
-                    methods,
-                    logs,
-                    seed,
-                };
+                let launches =
+                    MutantLaunches { direct, executor, image, swapped, tree, sources, class, methods, logs, seed };
                 launched(launches, &on).await?
             }
             MutantRunner::Reference { cell, .. } => rebuilt(executor, cell, passing, &on).await?,
@@ -275,18 +265,18 @@ async fn met(
 /// outcome on each.
 pub(super) async fn survives(
     way: MutantRunner<'_>,
-    (executor, environment): (&Executor, &Environment),
+    (executor, image): (&Executor, &RepositoryImage),
     request: &MutationRequest<'_>,
     named: Option<&BTreeSet<Digest>>,
 ) -> Result<Vec<MutantOutcome>, ExecutionError> {
     let MutantRunner::Direct { direct, swapped, class, logs } = way else {
         return Err(NoAnswer::unfit("only the direct path runs single mutants").into());
     };
-    let (sets, methods) = (sets(way, (executor, environment), request).await?, &request.passing);
+    let (sets, methods) = (sets(way, (executor, image), request).await?, &request.passing);
     let sources = &request.focal.files();
     let tree = &OpenTree::of(&swapped.built).await.map_err(std::io::Error::from)?;
     let seed = request.seed;
-    let launches = MutantLaunches { direct, executor, environment, swapped, tree, sources, class, methods, logs, seed };
+    let launches = MutantLaunches { direct, executor, image, swapped, tree, sources, class, methods, logs, seed };
     let (mut outcomes, mut before) = (Vec::new(), 0);
     for (mutants, source) in &sets {
         let (path, first) = (&mutants.set.path, before + 1);
@@ -299,7 +289,7 @@ pub(super) async fn survives(
         if wanted.is_empty() {
             continue;
         }
-        let compiler = MainCompiler::new(direct, executor, environment, &swapped.masked.revision, path, source).await?;
+        let compiler = MainCompiler::new(direct, executor, image, &swapped.masked.revision, path, source).await?;
         for (number, (mutant, text)) in wanted {
             let changed = || NoAnswer::fault(format!("a mutant of {path} compiled before and does not now"));
             let became = launches.on(&compiler, (&mutant_name(first + number), text)).await?.ok_or_else(changed)?;
@@ -317,15 +307,15 @@ pub(super) async fn survives(
 /// Returns the mutants of each file with its source, equal for all tests of the task.
 async fn sets<'a>(
     way: MutantRunner<'_>,
-    (executor, environment): (&Executor, &Environment),
+    (executor, image): (&Executor, &RepositoryImage),
     request: &'a MutationRequest<'_>,
 ) -> Result<Vec<(Mutants, &'a [u8])>, ExecutionError> {
     let judge = way.judge();
     let mut sets = Vec::new();
     for (path, lines, source) in request.files.as_ref().map_err(NoAnswer::clone)? {
         let file = MutatedFile { task_id: &request.task_id, path, source, lines };
-        let key = mutants_key(environment, judge.key(executor, environment), &file);
-        let make = mutation::make(judge, executor, environment, &file);
+        let key = mutants_key(image, judge.key(executor, image), &file);
+        let make = mutation::make(judge, executor, image, &file);
         sets.push((request.mutants.get((&request.task_id, key), request.cache, make).await?, source.as_slice()));
     }
     let own: Vec<MutantSet> = sets.iter().map(|(mutants, _)| mutants.set.clone()).collect();
@@ -367,12 +357,12 @@ fn meeting(passing: &[Passing], path: &str, line: usize) -> Vec<usize> {
 /// Launches methods on the mutants that they meet and returns their outcomes, in order. The tree is the one on which the
 /// methods passed.
 async fn launched(launches: MutantLaunches<'_>, on: &OnFile<'_>) -> Result<OnMutants, ExecutionError> {
-    let MutantLaunches { direct, executor, environment, swapped, .. } = launches;
+    let MutantLaunches { direct, executor, image, swapped, .. } = launches;
     let (path, revision) = (&on.mutants.set.path, &swapped.masked.revision);
     if on.met.iter().all(Vec::is_empty) {
         return Ok(OnMutants { unmutated: Vec::new(), became: vec![Vec::new(); on.met.len()] });
     }
-    let compiler = MainCompiler::new(direct, executor, environment, revision, path, on.source).await?;
+    let compiler = MainCompiler::new(direct, executor, image, revision, path, on.source).await?;
     let unmutated = match unmutated(on.source) {
         // If this text does not compile, a mutant compiles only by chance.
         Some(text) => launches.on(&compiler, (&format!("unmutated-{}", on.before), &text)).await?.unwrap_or_default(),

@@ -15,7 +15,7 @@ use super::{Scoring, blocking};
 use crate::event::EventSink;
 use crate::execution::build::built::Built;
 use crate::execution::cell::FailedCell;
-use crate::execution::container::Environment;
+use crate::execution::container::RepositoryImage;
 use crate::execution::direct::Swap;
 use crate::execution::executor::Executor;
 use crate::execution::launch::agent::{AgentData, WithAgent};
@@ -43,7 +43,7 @@ type Traced = Result<Trace, (String, bool)>;
 struct Gold<'a> {
     task: &'a Task,
     executor: &'a Executor,
-    environment: &'a Environment,
+    image: &'a RepositoryImage,
     text: Vec<u8>,
     facts: CellFacts,
 }
@@ -118,7 +118,7 @@ impl Scoring<'_> {
         if let Some(fault) = self.obstacles.fault(task, Side::New) {
             return Ok(record(Err(fault.detail)));
         }
-        let (Some(executor), Some(environment)) = (executor, self.environments.get(&task.repository)) else {
+        let (Some(executor), Some(image)) = (executor, self.images.get(&task.repository)) else {
             return Ok(record(Err(self.obstacles.without_image(task, Side::New).detail)));
         };
         let (trees, wanted) = (Arc::clone(&self.trees), task.clone());
@@ -131,7 +131,7 @@ impl Scoring<'_> {
             Ok(described) => described,
             Err(error) => return Ok(record(Err(error.to_string()))),
         };
-        let gold = Gold { task, executor, environment, text, facts };
+        let gold = Gold { task, executor, image, text, facts };
         let mut methods = Vec::new();
         for (method, traced) in self.trace(&gold).await? {
             methods.push(match traced {
@@ -151,14 +151,13 @@ impl Scoring<'_> {
 
     /// Returns the methods that each target method of the developers' test file enters. A cached answer is reused.
     async fn trace(&self, gold: &Gold<'_>) -> std::io::Result<Vec<(MethodId, Traced)>> {
-        let Gold { task, executor, environment, facts, .. } = gold;
+        let Gold { task, executor, image, facts, .. } = gold;
         let Some(module) = &facts.module else {
             let cause = "the target file lies in no module of this tree".to_owned();
             return Ok(task.test_methods.iter().map(|method| (method.clone(), Err((cause.clone(), false)))).collect());
         };
         let path = if self.direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
-        let identity =
-            CellIdentity { task, cell: Cell::Nn, environment, tree: &facts.tree, swapped: facts.swapped(), path };
+        let identity = CellIdentity { task, cell: Cell::Nn, image, tree: &facts.tree, swapped: facts.swapped(), path };
         let key = |method: &MethodId| trace_key(executor.key(&identity, method, 1, path), &executor.jars);
         let mut known = BTreeMap::new();
         for method in &task.test_methods {
@@ -198,7 +197,7 @@ impl Scoring<'_> {
         module: &ModuleArguments,
         methods: &[MethodId],
     ) -> std::io::Result<Launched> {
-        let Gold { task, executor, environment, text, facts } = gold;
+        let Gold { task, executor, image, text, facts } = gold;
         let agent = agent(&executor.jars);
         let none = |cause: &str, may_pass: bool| {
             let cause = |method: &MethodId| (method.clone(), Err((cause.to_owned(), may_pass)));
@@ -206,12 +205,12 @@ impl Scoring<'_> {
         };
         if let Some(direct) = &self.direct {
             let on = NewCode { trees: &self.revisions, task, tree: &facts.tree, module };
-            match swap(direct, (executor, environment), &on, text).await? {
+            match swap(direct, (executor, image), &on, text).await? {
                 Some(Swap::Compiled(swapped)) => {
                     let logs = CellLogs::create(executor.logs.as_ref(), &task.id, Cell::Nn)?;
                     let at = (facts.class.as_str(), &logs);
                     let built = &swapped.built;
-                    let launched = executor.launch_with(&agent, environment, built, at, methods.iter()).await?;
+                    let launched = executor.launch_with(&agent, image, built, at, methods.iter()).await?;
                     return Ok(Launched::of(launched, built));
                 }
                 Some(Swap::Failed { detail, .. }) => {
@@ -231,7 +230,7 @@ impl Scoring<'_> {
             task,
             cell: Cell::Nn,
             input: &input,
-            environment,
+            image,
             methods,
             repeats: 1,
             path: ExecutionPath::Maven,
@@ -240,7 +239,7 @@ impl Scoring<'_> {
         match executor.build_cell(&request, module).await? {
             (Ok(built), logs) => {
                 let at = (facts.class.as_str(), &logs);
-                let launched = executor.launch_with(&agent, environment, &built, at, methods.iter()).await?;
+                let launched = executor.launch_with(&agent, image, &built, at, methods.iter()).await?;
                 Ok(Launched::of(launched, &built))
             }
             (Err(FailedCell { outcome, detail, .. }), _) => {

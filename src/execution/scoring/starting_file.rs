@@ -49,7 +49,7 @@ impl Scoring<'_> {
         let all = self.tasks.iter().filter(|task| {
             task.track == Track::TestGeneration
                 && handed_in.contains(&task.id)
-                && self.environments.contains_key(&task.repository)
+                && self.images.contains_key(&task.repository)
         });
         let (done, wanted): (Vec<&Task>, Vec<&Task>) = all.partition(|task| known.contains(&task.id));
         let done = done.len();
@@ -85,8 +85,8 @@ impl Scoring<'_> {
         if let Some(Fault { reason, detail }) = self.obstacles.fault(task, Side::New) {
             return Err(fault(Outcome::InfraFail(reason), &detail).into());
         }
-        let (Some(environment), Some(executor), Some(method)) =
-            (self.environments.get(&task.repository), self.executors.get(&task.repository), task.test_methods.first())
+        let (Some(image), Some(executor), Some(method)) =
+            (self.images.get(&task.repository), self.executors.get(&task.repository), task.test_methods.first())
         else {
             return none("the repository has no image");
         };
@@ -105,8 +105,7 @@ impl Scoring<'_> {
             return Ok(Some((false, Some("the target file lies in no module of this tree".to_owned()))));
         };
         let path = if self.direct.is_some() { ExecutionPath::Direct } else { ExecutionPath::Maven };
-        let identity =
-            CellIdentity { task, cell: Cell::On, environment, tree: &facts.tree, swapped: facts.swapped(), path };
+        let identity = CellIdentity { task, cell: Cell::On, image, tree: &facts.tree, swapped: facts.swapped(), path };
         let key = start_key(executor.key(&identity, method, 1, path));
         if let Some(known) = self.cache.value::<(bool, Option<String>)>(key)? {
             return Ok(Some(known));
@@ -114,7 +113,7 @@ impl Scoring<'_> {
         let mut compiles = None;
         if let Some(direct) = &self.direct {
             let on = NewCode { trees: &self.revisions, task, tree: &facts.tree, module };
-            compiles = match swap(direct, (executor, environment), &on, &start).await? {
+            compiles = match swap(direct, (executor, image), &on, &start).await? {
                 Some(Swap::Compiled(_)) => Some((true, None)),
                 Some(Swap::Failed { detail, .. }) => Some((false, Some(detail))),
                 None => None,
@@ -132,7 +131,7 @@ impl Scoring<'_> {
                 let methods = &task.test_methods;
                 let (cell, path) = (Cell::On, ExecutionPath::Maven);
                 let request =
-                    CellRequest { task, cell, input: &input, environment, methods, repeats: 1, path, other_text: None };
+                    CellRequest { task, cell, input: &input, image, methods, repeats: 1, path, other_text: None };
                 let built = executor.build_cell(&request, module).await?;
                 match built.0 {
                     Ok(_) => (true, None),

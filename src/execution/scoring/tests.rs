@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::execution::container::ToolJars;
 use crate::execution::launch::coverage::{MethodCoverage, SourceFile, coverage_key};
 use crate::execution::launch::tracing::trace_key;
-use crate::execution::scripted::{environment, executor};
+use crate::execution::scripted::{executor, image};
 use crate::execution::time_class::Took;
 use crate::focal::own::{Basis, OwnFocal, OwnMethod};
 use crate::focal::{FocalLines, Rule};
@@ -107,9 +107,9 @@ impl Place {
         let repository = &self.tasks[0].repository;
         let sources = if given.sources { self.directory.path().join("sources") } else { PathBuf::from("/nowhere") };
         let paths = BTreeMap::from([(repository.clone(), sources)]);
-        let (mut environments, mut executors) = (BTreeMap::new(), BTreeMap::new());
+        let (mut images, mut executors) = (BTreeMap::new(), BTreeMap::new());
         if given.image {
-            environments.insert(repository.clone(), environment());
+            images.insert(repository.clone(), image());
             let isolation_missing = given.unenforced.iter().map(|name| (*name).to_owned()).collect();
             let executor = Executor { isolation_missing, ..executor(&self.engine, &self.data_dir) };
             executors.insert(repository.clone(), Arc::new(executor));
@@ -122,7 +122,7 @@ impl Place {
         let scoring = Scoring {
             tasks: &self.tasks,
             predictions: &Predictions::gold(&self.tasks),
-            environments: &environments,
+            images: &images,
             executors: &executors,
             obstacles: &obstacles,
             repeats: given.repeats,

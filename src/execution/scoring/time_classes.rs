@@ -23,7 +23,7 @@ impl Scoring<'_> {
             _ => None,
         });
         let known: BTreeSet<TaskId> = known.collect();
-        let is_new = |task: &&Task| !known.contains(&task.id) && self.environments.contains_key(&task.repository);
+        let is_new = |task: &&Task| !known.contains(&task.id) && self.images.contains_key(&task.repository);
         let Some(classes) = &self.time_classes else { return Ok(()) };
         for task in self.tasks.iter().filter(is_new) {
             let (classes, wanted) = (classes.clone(), task.clone());

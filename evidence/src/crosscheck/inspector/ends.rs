@@ -29,11 +29,11 @@ pub(crate) struct Runnable {
 impl Inspector {
     /// Returns new code with the target file compiled, and the target methods that pass there.
     pub(crate) async fn runnable(&self, subject: &Subject<'_>) -> Result<Runnable, InspectError> {
-        let Subject { task, executor, environment, facts, .. } = subject;
+        let Subject { task, executor, image, facts, .. } = subject;
         let text = facts.text.as_deref().unwrap_or_default();
         let revision = Arc::new(subject.revision.clone());
         let masked = self.direct.masked(executor, &revision, task.test_file.as_str()).await?;
-        let swapped = match self.direct.swap(executor, environment, &masked, text).await? {
+        let swapped = match self.direct.swap(executor, image, &masked, text).await? {
             Swap::Compiled(swapped) => swapped,
             Swap::Failed { reason, detail, .. } => {
                 let may_pass = reason == CompileReason::Resource;
@@ -45,7 +45,7 @@ impl Inspector {
         for method in &task.test_methods {
             let options = LaunchOptions::default();
             let launch = MethodLaunch { class: &facts.class, method, options: &options, name: method.method() };
-            let launched = executor.launch(environment, &swapped.built, &launch, &logs).await?;
+            let launched = executor.launch(image, &swapped.built, &launch, &logs).await?;
             match launched.outcome {
                 Outcome::Pass => {
                     // Here every method meets every mutant.
@@ -72,7 +72,7 @@ impl Inspector {
         file: &MutatedFile<'_>,
         (judged, judging): (&JudgedMutants, Duration),
     ) -> Result<CheckedEnds, InspectError> {
-        let Subject { executor, environment, revision, facts, .. } = subject;
+        let Subject { executor, image, revision, facts, .. } = subject;
         let mut places: Vec<usize> = judged.valid.iter().chain(&judged.invalid).copied().collect();
         places.sort_unstable();
         let (distinct, most) = (places.len(), self.compares.ends.min(places.len()));
@@ -82,7 +82,7 @@ impl Inspector {
         let places: Vec<usize> = (0..most).map(|number| places[number * distinct / most]).collect();
         let methods: Vec<MethodId> = runnable.passing.iter().map(|one| one.method.clone()).collect();
         let rebuilt = Rebuilt {
-            environment,
+            image,
             archive: runnable.archive.path(),
             module: &subject.input.module,
             class: &facts.class,
@@ -93,7 +93,7 @@ impl Inspector {
         };
         let theirs = rebuild(executor, &rebuilt).await?;
         let started = Instant::now();
-        let compiler = MainCompiler::new(&self.direct, executor, environment, revision, file.path, file.source).await?;
+        let compiler = MainCompiler::new(&self.direct, executor, image, revision, file.path, file.source).await?;
         let (judging_ms, beginning_ms) = (milliseconds(judging), milliseconds(started.elapsed()));
         let tree = &OpenTree::of(&runnable.swapped.built).await.map_err(std::io::Error::from)?;
         let launches = MutantLaunches {
@@ -102,7 +102,7 @@ impl Inspector {
             sources: &[],
             direct: &self.direct,
             executor,
-            environment,
+            image,
             swapped: &runnable.swapped,
             class: &facts.class,
             methods: &runnable.passing,

@@ -122,9 +122,9 @@ impl Layers {
         }
         if repair && !doomed.is_empty() {
             let _lock = self.lock()?;
-            if let Some(alone) = self.alone()? {
-                let named = self.take_names(&alone, &|layer| doomed.contains(layer))?;
-                drop(alone);
+            if let Some(locked_out) = self.lock_out_others()? {
+                let named = self.take_names(&locked_out, &|layer| doomed.contains(layer))?;
+                drop(locked_out);
                 verified.removed = remove_doomed(&named)?.len();
             }
         }
@@ -140,13 +140,13 @@ impl Layers {
                 return remove_tree(unfinished).map_err(removing);
             }
             // Running containers see the tree, and no process may start one meanwhile.
-            let Some(alone) = self.alone()? else {
+            let Some(locked_out) = self.lock_out_others()? else {
                 return Err(EngineError::LayerDamaged { layer: *layer, file: tree.clone() });
             };
-            let doomed = self.take_names(&alone, &|other| other == layer)?;
+            let doomed = self.take_names(&locked_out, &|other| other == layer)?;
             inventory::write(&self.root, layer, unfinished).map_err(checking)?;
             fs::rename(unfinished, &tree).map_err(checking)?;
-            drop(alone);
+            drop(locked_out);
             remove_doomed(&doomed).map(drop)
         })
     }

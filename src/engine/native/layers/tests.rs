@@ -155,12 +155,12 @@ fn nobody_opens_layers_while_they_lose_their_names() {
     let doomed = sample();
     add(&layers, &doomed.0, &doomed).unwrap();
     let other = Layers::open(directory.path(), &Owner::current().unwrap(), &EventSink::none()).unwrap();
-    assert!(layers.alone().unwrap().is_none());
+    assert!(layers.lock_out_others().unwrap().is_none());
     drop(other);
     {
-        let alone = layers.alone().unwrap().unwrap();
+        let locked_out = layers.lock_out_others().unwrap().unwrap();
         assert!(!may_be_opened(directory.path()));
-        let named = layers.take_names(&alone, &|_| true).unwrap();
+        let named = layers.take_names(&locked_out, &|_| true).unwrap();
         assert_eq!(named.keys().collect::<Vec<_>>(), [&doomed.0]);
         assert!(named[&doomed.0].is_dir(), "it is still there, without its name");
         assert_eq!(layers.of(&doomed.0).unwrap(), None);

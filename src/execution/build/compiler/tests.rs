@@ -5,11 +5,11 @@ use super::*;
 use crate::engine::frame::Frame;
 use crate::engine::scripted::{Said, Scripted, exited, output, step_end};
 use crate::engine::spec::Stream;
-use crate::execution::scripted::environment;
+use crate::execution::scripted::image;
 
 /// What a compiler is started with that maps no class archive.
-fn bare(environment: &Environment) -> Start<'_> {
-    Start { environment, class_archive: None }
+fn bare(image: &RepositoryImage) -> Start<'_> {
+    Start { image, class_archive: None }
 }
 
 /// What a compiler says that starts and answers so.
@@ -57,7 +57,7 @@ fn compiler(answers: usize) -> Vec<Frame> {
 #[test]
 fn plugins_of_the_compiler_find_its_packages_open() {
     let opened = |jdk: u32| {
-        let execution = Environment { jdk, ..environment() };
+        let execution = RepositoryImage { jdk, ..image() };
         let spec = container(bare(&execution), Path::new("jar"), Path::new("inputs"));
         let Some(Step::Converse(command)) = spec.program.steps.last() else { panic!("{spec:?}") };
         command.argv.iter().filter(|argument| argument.starts_with("--add-opens=jdk.compiler/")).count()
@@ -67,7 +67,7 @@ fn plugins_of_the_compiler_find_its_packages_open() {
 
 #[test]
 fn a_class_archive_is_mounted_where_the_jvm_looks_for_it() {
-    let execution = environment();
+    let execution = image();
     let archive = Path::new("/store/archive");
     let start = Start { class_archive: Some(archive), ..bare(&execution) };
     let spec = container(start, Path::new("jar"), Path::new("inputs"));
@@ -88,7 +88,7 @@ async fn one_that_is_killed_is_lost_and_the_next_request_is_served_anew() {
     }));
     let jar = directory.path().join("compiler.jar");
     let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, directory.path().to_owned(), 1);
-    let (execution, request) = (environment(), CompileRequest::default());
+    let (execution, request) = (image(), CompileRequest::default());
     let ask = async || pool.compile(bare(&execution), &request).await.unwrap();
     assert!(matches!(ask().await, CompileAnswer::Compiled { .. }));
     assert!(matches!(ask().await, CompileAnswer::Lost(cause) if cause.contains("it ended")));
@@ -107,7 +107,7 @@ async fn texts_are_answered_in_order_up_to_the_first_that_the_compiler_fails_on(
     }));
     let jar = directory.path().join("compiler.jar");
     let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, directory.path().to_owned(), 1);
-    let (execution, request) = (environment(), CompileRequest::default());
+    let (execution, request) = (image(), CompileRequest::default());
     let ask = async |texts: &[&str]| pool.compile_each(bare(&execution), &request, ("/v", texts)).await.unwrap();
     let both = ask(&["a", "b"]).await;
     assert!(matches!(both[..], [CompileAnswer::Errors(_), CompileAnswer::Compiled { .. }]), "{both:?}");
@@ -127,7 +127,7 @@ async fn one_that_had_its_requests_is_replaced() {
     let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, own.clone(), 1);
     let pool = Compilers { most_requests: 2, ..pool };
     for (started, alive) in [(1, 1), (1, 0), (2, 1), (2, 0), (3, 1)] {
-        let answer = pool.compile(bare(&environment()), &CompileRequest::default()).await.unwrap();
+        let answer = pool.compile(bare(&image()), &CompileRequest::default()).await.unwrap();
         assert!(matches!(answer, CompileAnswer::Compiled { .. }));
         let left = fs::read_dir(&own).unwrap().count();
         assert_eq!((engine.started().len(), left), (started, alive), "one that is replaced takes its inputs with it");
@@ -149,7 +149,7 @@ async fn one_that_is_silent_is_lost() {
     let (jar, own) = (directory.path().join("compiler.jar"), directory.path().join("own"));
     let pool = Compilers::new(Arc::<Scripted>::clone(&engine), jar, own, 1);
     let pool = Compilers { patience: Duration::from_millis(1), ..pool };
-    let (execution, request) = (environment(), CompileRequest::default());
+    let (execution, request) = (image(), CompileRequest::default());
     // The pool's usual patience would outlive this one.
     let ask =
         async || tokio::time::timeout(REQUEST / 2, pool.compile(bare(&execution), &request)).await.unwrap().unwrap();
@@ -181,7 +181,7 @@ async fn inputs_whose_files_are_gone_take_no_disk() {
         names
     };
     let (first, second) = (request("first"), request("second"));
-    let execution = environment();
+    let execution = image();
     for request in [&first, &second] {
         pool.compile(bare(&execution), request).await.unwrap();
     }

@@ -6,7 +6,7 @@ use crate::execution::build::compiler::tests::{broken, compiled, said};
 use crate::execution::build::masked::tests::masked;
 use crate::execution::direct::Swap;
 use crate::execution::fault::{Remedy, answered};
-use crate::execution::scripted::{direct, environment, executor};
+use crate::execution::scripted::{direct, executor, image};
 use crate::outcome::CompileReason;
 use crate::workspace::class_file::sample;
 
@@ -38,7 +38,7 @@ async fn what_needs_all_sources_to_be_shown_is_compiled_with_all() {
     let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
     let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
     let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
-    let (answer, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
+    let (answer, made) = direct.compile_proven(&executor, &image(), &masked, OTHER).await.unwrap();
     let CompileAnswer::Compiled { classes, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(classes[0].1, changed);
     assert!(made.is_empty());
@@ -58,7 +58,7 @@ async fn what_processors_made_of_the_own_text_is_kept_in_mind() {
     let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&answers), ends: false }));
     let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
     let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
-    let (_, made) = direct.compile_proven(&executor, &environment(), &masked, OTHER).await.unwrap();
+    let (_, made) = direct.compile_proven(&executor, &image(), &masked, OTHER).await.unwrap();
     assert!(made.is_empty());
     assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: true }));
 
@@ -73,7 +73,7 @@ async fn what_processors_made_of_the_own_text_is_kept_in_mind() {
     let answer = compiled(&[("ATest.class", &own), ("Foreign.class", &foreign)], &[]);
     let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));
     let direct = self::direct(&engine, &data_dir);
-    let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await;
+    let found = direct.compile_proven(&executor, &image(), &masked, OTHER).await;
     let named = "`/Foreign.class` comes from no source";
     assert_eq!(answered(found).unwrap().unwrap_err(), NoAnswer::unfit(format!("{OTHERWISE}: {named}")));
 }
@@ -98,7 +98,7 @@ async fn the_first_difference_from_the_build_is_told() {
         let engine = Arc::new(Scripted::new(move |_, _| Said { frames: said(&vec![answer.clone(); 2]), ends: false }));
         let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
         let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
-        let found = direct.compile_proven(&executor, &environment(), &masked, OTHER).await;
+        let found = direct.compile_proven(&executor, &image(), &masked, OTHER).await;
         assert_eq!(answered(found).unwrap().unwrap_err(), NoAnswer::unfit(format!("{OTHERWISE}: {expected}")));
     }
 }
@@ -115,11 +115,11 @@ async fn what_a_compiler_broke_or_was_lost_on_is_asked_again() {
     let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
     let (executor, direct) = (executor(&engine, &data_dir), direct(&engine, &data_dir));
     for trouble in ["broken", "lost"] {
-        let found = direct.compile_proven(&executor, &environment(), &masked, OWN).await;
+        let found = direct.compile_proven(&executor, &image(), &masked, OWN).await;
         assert!(answered(found).unwrap().is_err_and(|reason| reason.may_pass()), "{trouble}");
         assert!(masked.proven.get().is_none(), "{trouble}");
     }
-    direct.compile_proven(&executor, &environment(), &masked, OWN).await.unwrap();
+    direct.compile_proven(&executor, &image(), &masked, OWN).await.unwrap();
     assert_eq!(masked.proven.get().unwrap(), &Ok(Proof { reach: Reach::Dependents, generates: false }));
     assert_eq!(engine.started().len(), 3);
 }
@@ -134,7 +134,7 @@ async fn what_a_compiler_is_lost_on_is_believed_where_the_submission_exhausted_o
         let data_dir = DataDir::open(&directory.path().join("data")).unwrap();
         let executor = Executor { confirmed: Some(confirmed.clone()), ..executor(&engine, &data_dir) };
         let direct = direct(&engine, &data_dir);
-        let swap = answered(direct.swap(&executor, &environment(), &masked, OTHER).await).unwrap();
+        let swap = answered(direct.swap(&executor, &image(), &masked, OTHER).await).unwrap();
         match (is_confirmed, swap) {
             (false, Err(reason)) => assert_eq!(reason.remedy, Remedy::AskMaven),
             (true, Ok(Swap::Failed { reason, detail, errors })) => {

@@ -10,7 +10,7 @@ use crate::execution::build::compiler::tests::{broken, compiled, errors, said};
 use crate::execution::build::masked::tests::masked;
 use crate::execution::direct::write_files;
 use crate::execution::fault::{Remedy, answered};
-use crate::execution::scripted::{direct, environment, executor};
+use crate::execution::scripted::{direct, executor, image};
 
 const SOURCE: &str = "class A { int a() { return 1; } }";
 const OTHER_BODY: &str = "class A { int a() { return 2; } }";
@@ -39,7 +39,7 @@ struct Place {
     engine: Arc<Scripted>,
     direct: Direct,
     executor: Executor,
-    environment: Environment,
+    image: RepositoryImage,
     revision: CompiledRevision,
 }
 
@@ -69,13 +69,13 @@ impl Place {
             ..other.unwrap().revision.as_ref().clone()
         };
         let (direct, executor) = (direct(&engine, &data_dir), executor(&engine, &data_dir));
-        Self { _directory: directory, engine, direct, executor, environment: environment(), revision }
+        Self { _directory: directory, engine, direct, executor, image: image(), revision }
     }
 
     async fn compiler(&self) -> Result<MainCompiler<'_>, NoAnswer> {
-        let Self { direct, executor, environment, revision, .. } = self;
+        let Self { direct, executor, image, revision, .. } = self;
         let source = SOURCE.as_bytes();
-        answered(MainCompiler::new(direct, executor, environment, revision, "main/A.java", source).await).unwrap()
+        answered(MainCompiler::new(direct, executor, image, revision, "main/A.java", source).await).unwrap()
     }
 
     /// Returns how often compilers were given a text.

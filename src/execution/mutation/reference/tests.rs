@@ -8,7 +8,7 @@ use crate::data_dir::DataDir;
 use crate::engine::scripted::{Said, Scripted, completed, exited, output, step_end};
 use crate::engine::spec::{ContainerSpec, StepResult, Stream};
 use crate::execution::fault;
-use crate::execution::scripted::{environment, executor};
+use crate::execution::scripted::{executor, image};
 
 /// What a build's main sources come to in a script.
 #[derive(Clone, Copy, PartialEq)]
@@ -76,10 +76,10 @@ async fn asked(
     }));
     let directory = tempfile::tempdir().unwrap();
     let executor = executor(&engine, &DataDir::open(directory.path()).unwrap());
-    let environment = environment();
+    let image = image();
     let module = ModuleArguments::default();
     let build = ReferenceBuild { archive: Path::new("tree.tar"), tree: "t", module: &module };
-    let compiler = match fault::answered(MavenCompiler::new(&executor, &environment, build, "A.java").await).unwrap() {
+    let compiler = match fault::answered(MavenCompiler::new(&executor, &image, build, "A.java").await).unwrap() {
         Ok(compiler) => compiler,
         Err(reason) => return (Err((reason.cause.clone(), reason.may_pass())), builds.lock().unwrap().clone()),
     };
@@ -174,9 +174,9 @@ async fn no_build_sees_what_another_left() {
     }));
     let directory = tempfile::tempdir().unwrap();
     let executor = executor(&engine, &DataDir::open(directory.path()).unwrap());
-    let (environment, module) = (environment(), ModuleArguments::default());
+    let (image, module) = (image(), ModuleArguments::default());
     let build = ReferenceBuild { archive: Path::new("tree.tar"), tree: "t", module: &module };
-    let compiler = MavenCompiler::new(&executor, &environment, build, "A.java").await.unwrap();
+    let compiler = MavenCompiler::new(&executor, &image, build, "A.java").await.unwrap();
     assert_eq!(compiler.compile(&["good", "bad"]).await.unwrap(), [true, false]);
 }
 
@@ -187,10 +187,10 @@ fn every_input_of_a_build_changes_its_key() {
         (Arc::new(Scripted::new(|_, _| panic!("nothing is built"))), DataDir::open(directory.path()).unwrap());
     let key = |tree: &str, directory_of: &str, argument: &str, identity: &[u8], seconds: u64| {
         let module = ModuleArguments { directory: directory_of.to_owned(), ..ModuleArguments::default() };
-        let environment = Environment { maven_arguments: vec![argument.to_owned()], ..environment() };
+        let image = RepositoryImage { maven_arguments: vec![argument.to_owned()], ..image() };
         let mut executor = Executor { identity: Digest::of(identity), ..executor(&engine, &data_dir) };
         executor.limits.compile_command.wall_seconds = seconds;
-        ReferenceBuild { archive: Path::new("a"), tree, module: &module }.key(&executor, &environment)
+        ReferenceBuild { archive: Path::new("a"), tree, module: &module }.key(&executor, &image)
     };
     let keys = [
         key("t", "m", "-Da", b"i", 1),

@@ -3,12 +3,12 @@
 use super::*;
 use crate::engine::scripted::{Said, Scripted};
 use crate::execution::container::Surefire;
-use crate::execution::scripted::{environment, executor};
+use crate::execution::scripted::{executor, image};
 
 /// What is prepared.
 struct Asked {
     executor: Executor,
-    environment: Environment,
+    image: RepositoryImage,
     revision: RevisionInput,
 }
 
@@ -19,15 +19,15 @@ fn every_input_changes_the_key() {
     let engine = Arc::new(Scripted::new(|_, _| Said { frames: Vec::new(), ends: true }));
     let asked = || Asked {
         executor: executor(&engine, &data_dir),
-        environment: environment(),
+        image: image(),
         revision: RevisionInput { tree: "tree".to_owned(), module: ModuleArguments::default() },
     };
     type Change = fn(&mut Asked);
     let changes: [(&str, Change); 14] = [
-        ("image", |asked| asked.environment.image = Digest::of(b"other")),
-        ("arguments", |asked| asked.environment.maven_arguments = vec!["-Dx".to_owned()]),
-        ("an argument more", |asked| asked.environment.maven_arguments = vec!["-Dx".to_owned(), "-Dy".to_owned()]),
-        ("surefire", |asked| asked.environment.surefire = Surefire::None),
+        ("image", |asked| asked.image.config_digest = Digest::of(b"other")),
+        ("arguments", |asked| asked.image.maven_arguments = vec!["-Dx".to_owned()]),
+        ("an argument more", |asked| asked.image.maven_arguments = vec!["-Dx".to_owned(), "-Dy".to_owned()]),
+        ("surefire", |asked| asked.image.surefire = Surefire::None),
         ("tree", |asked| asked.revision.tree = "other".to_owned()),
         ("module", |asked| asked.revision.module.directory = "core".to_owned()),
         ("start", |asked| asked.revision.module.start = "core".to_owned()),
@@ -39,8 +39,7 @@ fn every_input_changes_the_key() {
         ("limits of the build", |asked| asked.executor.limits.compile.memory_bytes += 1),
         ("limits of launches", |asked| asked.executor.limits.launch_heap_mib += 1),
     ];
-    let key =
-        |asked: &Asked| crate::execution::build::prepared::key(&asked.executor, &asked.environment, &asked.revision);
+    let key = |asked: &Asked| crate::execution::build::prepared::key(&asked.executor, &asked.image, &asked.revision);
     assert_eq!(key(&asked()), key(&asked()));
     let mut keys = BTreeMap::from([(key(&asked()), "none")]);
     // What only launches or submissions have is no part of it: tasks of several classes share a revision.

@@ -12,7 +12,7 @@ use crate::engine::spec::{StepResult, Stream};
 use crate::execution::build::compiled_tree::MOST_READ_BYTES;
 use crate::execution::direct::write_files;
 use crate::execution::executor::Executor;
-use crate::execution::scripted::{environment, executor};
+use crate::execution::scripted::{executor, image};
 
 const RECORDING: &str = r#"{"event":"recording_started","schema":2}
 {"event":"session_started","projects":[{"project":"g:a","basedir":"/work/project","output":"/work/project/target/classes","test_output":"/work/project/target/test-classes"}]}
@@ -28,7 +28,7 @@ struct Place {
     store: Store,
     engine: Arc<Scripted>,
     executor: Executor,
-    environment: Environment,
+    image: RepositoryImage,
 }
 
 impl Place {
@@ -59,8 +59,8 @@ impl Place {
             frames.push(completed());
             Said { frames, ends: true }
         }));
-        let (executor, environment) = (executor(&engine, &data_dir), environment());
-        Self { directory, data_dir, store, engine, executor, environment }
+        let (executor, image) = (executor(&engine, &data_dir), image());
+        Self { directory, data_dir, store, engine, executor, image }
     }
 
     /// Returns the prepared revision as a process sees it that begins now.
@@ -77,7 +77,7 @@ impl Place {
         let input = RevisionInput { tree: "a".repeat(40), module };
         let archive = TemporaryFile::named(self.directory.path(), "tree", "tar");
         fs::copy(self.directory.path().join("compiled.tar"), archive.path()).unwrap();
-        let found = revisions.get(&self.executor, &self.environment, &input, move || Ok(archive)).await.unwrap();
+        let found = revisions.get(&self.executor, &self.image, &input, move || Ok(archive)).await.unwrap();
         match found.as_ref() {
             Prepared::Compiled(revision) => revision.as_ref().clone(),
             Prepared::Failed { outcome, detail } => panic!("{outcome}: {detail}"),
