@@ -54,6 +54,23 @@ pub struct KeptMutant {
     pub id: Digest,
     /// The mutated line, counted from 1.
     pub line: usize,
+    /// What stands on that line instead, without its indentation and at most 200 bytes; `None` if the result is of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+impl KeptMutant {
+    /// The most bytes of a line's text.
+    const MOST_TEXT: usize = 200;
+
+    /// Returns how a mutant is recorded.
+    pub fn of(mutant: &Emitted) -> Self {
+        let text = mutant.text.lines().nth(mutant.line.saturating_sub(1)).map(|line| {
+            let line = line.trim();
+            line[..line.floor_char_boundary(Self::MOST_TEXT)].to_owned()
+        });
+        Self { id: Digest::of(mutant.text.as_bytes()), line: mutant.line, text }
+    }
 }
 
 impl MutantSet {

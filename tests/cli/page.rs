@@ -306,6 +306,10 @@ fn shows_the_tasks(seen: &Value, shown: &str) {
         assert_eq!(left.len(), usize::from(number_of % 5 == 3), "{task}");
         assert!(left.iter().all(|mutant| mutant.contains(".java:30 Mutant ")), "{left:?}");
         assert!(mutants.len() == 10 && mutants.iter().any(|mutant| mutant.contains("killed by")), "{mutants:?}");
+        assert!(
+            mutants.iter().all(|mutant| mutant.contains(" return number + ")),
+            "each says what it changes: {mutants:?}"
+        );
         assert!(number(task, "added") > 0 && number(task, "removed") > 0, "{task}");
         assert!(names(&task["logs"])[0].contains(shown), "{task}");
         // Coverage is shown with all lines that it counts, also those of a method that the task does not list.

@@ -143,7 +143,10 @@ impl ScoredRun<'_> {
             capped_out: 5,
             kept: mutants(number)
                 .enumerate()
-                .map(|(index, id)| KeptMutant { id, line: mutant_line(number, index) })
+                .map(|(index, id)| {
+                    let line = mutant_line(number, index);
+                    KeptMutant { id, line, text: Some(format!("return number + {line};")) }
+                })
                 .collect(),
             dead_lines: Vec::new(),
         };

@@ -5,10 +5,12 @@ use serde_json::json;
 use super::{WHOLE_BUILD, lacks, seconds};
 use crate::application::runs::launches::{Launch, Launches};
 use crate::cli::stdout;
+use crate::digest::Digest;
 use crate::error::CommandError;
 use crate::execution::run::explain::shell_line;
-use crate::execution::scoring::record::ExecutionRecord;
+use crate::execution::scoring::record::{ExecutionRecord, MutationRecord};
 use crate::focal::own::OwnFocal;
+use crate::outcome::Outcome;
 use crate::output::OutputFormat;
 use crate::report::score::{ScoredModel, ScoredTask};
 
@@ -25,6 +27,7 @@ pub(super) fn write(models: &[(ScoredModel, Launches)], format: OutputFormat) ->
                 "submission": scored.submission,
                 "start_compiles": scored.start.as_ref().and_then(|start| start.start_compiles),
                 "focal": scored.focal.as_ref().map(|focal| &focal.focal),
+                "mutants": scored.mutants.iter().collect::<Vec<_>>(),
                 "own_focal": scored.own.as_ref().map(|own| &own.methods),
                 "methods": scored.methods.iter().map(|method| json!({
                     "method": method.method,
@@ -134,6 +137,14 @@ fn text(model: &ScoredModel, launches: &Launches, scored: &ScoredTask) -> String
             }
         }
     }
+    text.push_str(&mutants(scored));
+    text.push('\n');
+    text
+}
+
+/// Tells of a task's mutants and what each method came to on them.
+fn mutants(scored: &ScoredTask) -> String {
+    let mut text = String::new();
     for set in scored.mutants.iter() {
         text.push_str(&format!(
             "\nmutants of {}: {} made, {} redundant, {} do not compile, {} over the cap, {} kept\n",
@@ -151,19 +162,31 @@ fn text(model: &ScoredModel, launches: &Launches, scored: &ScoredTask) -> String
                 text.push_str(&format!("{}: lost on mutants: {cause}\n", method.method));
             }
             Some((Some(cause), _)) => text.push_str(&format!("{}: not run on mutants: {cause}\n", method.method)),
-            Some((None, Some(kills))) => text.push_str(&format!(
-                "{}: {} of {} mutants killed, {} strictly; {} elsewhere\n",
-                method.method,
-                kills.killed,
-                kills.count,
-                kills.killed_strict,
-                method.mutation.as_ref().map_or(0, |mutation| mutation.elsewhere)
-            )),
+            Some((None, Some(kills))) => {
+                text.push_str(&format!(
+                    "{}: {} of {} mutants killed, {} strictly; {} elsewhere\n",
+                    method.method,
+                    kills.killed,
+                    kills.count,
+                    kills.killed_strict,
+                    method.mutation.as_ref().map_or(0, |mutation| mutation.elsewhere)
+                ));
+                text.extend(method.mutation.iter().flat_map(|record| survivors(scored, record)));
+            }
             _ => {}
         }
     }
-    text.push('\n');
     text
+}
+
+/// Returns a line for each mutant on which a method passes.
+fn survivors<'a>(scored: &'a ScoredTask, record: &'a MutationRecord) -> impl Iterator<Item = String> + 'a {
+    let passes = |id: &Digest| record.mutants.iter().any(|one| one.id == *id && one.outcome == Outcome::Pass);
+    let kept = scored.mutants.iter().flat_map(|set| set.kept.iter().map(move |kept| (set, kept)));
+    kept.filter(move |(_, kept)| passes(&kept.id)).map(|(set, kept)| {
+        let instead = kept.text.as_ref().map(|text| format!("  {text}")).unwrap_or_default();
+        format!("  survived  {}:{}{instead}\n", set.path, kept.line)
+    })
 }
 
 /// Names the focal methods that a test method is measured against, and the reason.

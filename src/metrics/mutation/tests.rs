@@ -15,6 +15,17 @@ fn what_was_there_before_is_redundant() {
 }
 
 #[test]
+fn a_kept_mutant_shows_its_line() {
+    let text = |line, text: &str| KeptMutant::of(&mutant(line, text)).text;
+    assert_eq!(text(2, "int f() {\n    return a - b;\n}\n").as_deref(), Some("return a - b;"));
+    assert_eq!(text(2, "int f() {\r\n\t\r\n}").as_deref(), Some(""), "the mutator may leave nothing");
+    assert_eq!(text(3, "one\ntwo"), None, "no such line");
+    assert_eq!(text(0, "one").as_deref(), Some("one"));
+    assert_eq!(text(1, &"é".repeat(300)).map(|text| text.len()), Some(200));
+    assert_eq!(text(1, &format!("x{}", "é".repeat(300))).map(|text| text.len()), Some(199), "no character is cut");
+}
+
+#[test]
 fn garbage_leaves_comments_comments() {
     assert_eq!(garbage("  int x = f(1); // y\n"), "  QQQ Q Q Q QQQ // Q\n");
 }

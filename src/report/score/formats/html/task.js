@@ -89,7 +89,8 @@ function onMutant(task, mutant) {
     const outcomes = methods.flatMap(method => (method.mutants || []).filter(([place]) => place === mutant.place).map(([, outcome]) => outcome));
     if (outcomes.length) said[outcomes.some(outcome => outcome !== "pass") ? "killed" : "survived"].push(name);
   }
-  const parts = [make("b", {}, "Mutant "), mono(mutant.id.replace("sha256:", "").slice(0, 8)), ": "];
+  const parts = [make("b", {}, "Mutant "), mono(mutant.id.replace("sha256:", "").slice(0, 8)), " "];
+  if (mutant.text !== null) parts.push(mutant.text ? make("code", { dir: "ltr" }, mutant.text) : "(an empty line)", " ");
   if (said.killed.length) parts.push(make("span", { class: "killed" }, "killed by " + said.killed.join(", ")));
   if (said.survived.length) parts.push(said.killed.length ? "; " : "", make("span", { class: "survived" }, "survived " + said.survived.join(", ")));
   if (!said.killed.length && !said.survived.length) parts.push("met by no test");

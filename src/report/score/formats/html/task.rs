@@ -85,7 +85,7 @@ fn mutants(scored: &[(usize, &ScoredTask)]) -> (Vec<Value>, MutantPlaces) {
     for set in scored.iter().flat_map(|(_, one)| one.mutants.iter()) {
         for kept in &set.kept {
             places.entry(kept.id).or_insert_with(|| {
-                mutants.push(json!({ "path": set.path, "line": kept.line, "id": kept.id }));
+                mutants.push(json!({ "path": set.path, "line": kept.line, "id": kept.id, "text": kept.text }));
                 mutants.len() - 1
             });
         }
