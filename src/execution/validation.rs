@@ -27,7 +27,7 @@ use crate::task::{Cell, RepositoryName, Side, Task};
 pub struct Validation<'a> {
     /// The tasks.
     pub tasks: &'a [Task],
-    /// Environments of the tasks' repositories.
+    /// Images of the tasks' repositories.
     pub images: &'a BTreeMap<RepositoryName, RepositoryImage>,
     /// Executors of the tasks' repositories, whose limits may differ.
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,

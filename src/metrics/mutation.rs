@@ -54,7 +54,8 @@ pub struct KeptMutant {
     pub id: Digest,
     /// The mutated line, counted from 1.
     pub line: usize,
-    /// What stands on that line instead, without its indentation and at most 200 bytes; `None` if the result is of an earlier version.
+    /// What stands there instead, in one line, without indentation and cut after 200 bytes; `None` in results of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -63,13 +64,21 @@ impl KeptMutant {
     /// The most bytes of a line's text.
     const MOST_TEXT: usize = 200;
 
-    /// Returns how a mutant is recorded.
-    pub fn of(mutant: &Emitted) -> Self {
-        let text = mutant.text.lines().nth(mutant.line.saturating_sub(1)).map(|line| {
-            let line = line.trim();
-            line[..line.floor_char_boundary(Self::MOST_TEXT)].to_owned()
-        });
-        Self { id: Digest::of(mutant.text.as_bytes()), line: mutant.line, text }
+    /// Returns how a mutant of a source is recorded.
+    pub fn of(mutant: &Emitted, source: &str) -> Self {
+        let (before, after): (Vec<&str>, Vec<&str>) = (source.lines().collect(), mutant.text.lines().collect());
+        let start = mutant.line.saturating_sub(1).min(after.len());
+        // The mutator may add a line, or take one away.
+        let most_equal = before.len().saturating_sub(mutant.line).min(after.len() - start);
+        let pairs = before.iter().rev().zip(after.iter().rev()).take(most_equal);
+        let equal = pairs.take_while(|(before, after)| before == after).count();
+        let lines: Vec<&str> = after[start..after.len() - equal].iter().map(|line| line.trim()).collect();
+        let mut text = lines.join(" ");
+        if text.len() > Self::MOST_TEXT {
+            text.truncate(text.floor_char_boundary(Self::MOST_TEXT));
+            text.push('…');
+        }
+        Self { id: Digest::of(mutant.text.as_bytes()), line: mutant.line, text: Some(text) }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::execution::run::explain::shell_line;
 use crate::execution::scoring::record::{ExecutionRecord, MutationRecord};
 use crate::focal::own::OwnFocal;
 use crate::outcome::Outcome;
-use crate::output::OutputFormat;
+use crate::output::{OutputFormat, escape};
 use crate::report::score::{ScoredModel, ScoredTask};
 
 /// Writes the tasks of the models, one after another.
@@ -184,7 +184,8 @@ fn survivors<'a>(scored: &'a ScoredTask, record: &'a MutationRecord) -> impl Ite
     let passes = |id: &Digest| record.mutants.iter().any(|one| one.id == *id && one.outcome == Outcome::Pass);
     let kept = scored.mutants.iter().flat_map(|set| set.kept.iter().map(move |kept| (set, kept)));
     kept.filter(move |(_, kept)| passes(&kept.id)).map(|(set, kept)| {
-        let instead = kept.text.as_ref().map(|text| format!("  {text}")).unwrap_or_default();
+        let instead = kept.text.as_deref().map(|text| if text.is_empty() { "(an empty line)" } else { text });
+        let instead = instead.map(|text| format!("  {}", escape(text))).unwrap_or_default();
         format!("  survived  {}:{}{instead}\n", set.path, kept.line)
     })
 }

@@ -354,11 +354,11 @@ impl WarmCompiler {
     }
 }
 
-fn container(Start { image: execution, class_archive }: Start<'_>, jar: &Path, inputs: &Path) -> ContainerSpec {
-    let mut argv = vec![format!("{}/bin/java", execution.java_home)];
+fn container(Start { image, class_archive }: Start<'_>, jar: &Path, inputs: &Path) -> ContainerSpec {
+    let mut argv = vec![format!("{}/bin/java", image.java_home)];
     let options = ["-Xmx1024m", "-XX:+UseSerialGC"].into_iter().chain(JVM_OPTIONS);
     argv.extend(options.map(str::to_owned));
-    if execution.jdk >= CLOSED_SINCE {
+    if image.jdk >= CLOSED_SINCE {
         argv.extend(OPENED.map(|package| format!("--add-opens={JAVAC}{package}=ALL-UNNAMED")));
     }
     if class_archive.is_some() {
@@ -369,7 +369,7 @@ fn container(Start { image: execution, class_archive }: Start<'_>, jar: &Path, i
         Step::MakeDirectory { path: HOME.to_owned() },
         Step::Converse(Command {
             argv,
-            environment: environment(&execution.java_home, &[]),
+            environment: environment(&image.java_home, &[]),
             working_directory: "/work".to_owned(),
             limits: CommandLimits {
                 wall_seconds: LIFE_SECONDS,
@@ -384,7 +384,7 @@ fn container(Start { image: execution, class_archive }: Start<'_>, jar: &Path, i
     ];
     ContainerSpec {
         purpose: "compiler".to_owned(),
-        image: execution.config_digest,
+        image: image.config_digest,
         mounts: [(jar, JAR), (inputs, INPUTS)]
             .into_iter()
             .chain(class_archive.map(|archive| (archive, CLASS_ARCHIVE)))

@@ -168,7 +168,7 @@ impl JudgedMutants {
             redundant: redundant + copies,
             compile_failed: self.invalid.len(),
             capped_out,
-            kept: kept.into_iter().map(KeptMutant::of).collect(),
+            kept: kept.into_iter().map(|one| KeptMutant::of(one, &self.source)).collect(),
             dead_lines: self.dead_lines.iter().copied().collect(),
         };
         debug_assert!(set.is_accounted(), "{set:?}");

@@ -109,7 +109,7 @@ impl RunTools {
 }
 
 impl RunInputs {
-    /// Returns the inputs of a run in these images, without the tools.
+    /// Returns the inputs of a run with these images, without the tools.
     pub fn new(
         tasks: &[Task],
         images: &BTreeMap<RepositoryName, RepositoryImage>,

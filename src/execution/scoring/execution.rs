@@ -184,7 +184,7 @@ impl Scoring<'_> {
         Ok(OpenedCell { job, shared, image, executor, file, facts, sources, files, lines, extents, old })
     }
 
-    /// Returns all that a job asks for. The order of its executions includes the order of methods.
+    /// Returns all that a job asks for. The submission's seed decides the order of methods.
     fn todo(&self, job: &Job<'_>) -> Todo {
         let mut todo = Todo { methods: job.methods.clone(), ..Todo::default() };
         if job.focal.unknown.is_none() {
@@ -194,7 +194,8 @@ impl Scoring<'_> {
         todo
     }
 
-    /// Moves cached results from what is left to do into records.
+    /// Moves cached results from what is left to do into records. On the reference path it may prepare the revision, which
+    /// decides who judges mutants.
     async fn reuse(
         &self,
         cell: &OpenedCell<'_>,

@@ -78,7 +78,7 @@ pub struct Scoring<'a> {
     pub tasks: &'a [Task],
     /// The submissions for the tasks.
     pub predictions: &'a Predictions,
-    /// Environments of the tasks' repositories.
+    /// Images of the tasks' repositories.
     pub images: &'a BTreeMap<RepositoryName, RepositoryImage>,
     /// Executors of the tasks' repositories, whose limits may differ.
     pub executors: &'a BTreeMap<RepositoryName, Arc<Executor>>,

@@ -15,14 +15,18 @@ fn what_was_there_before_is_redundant() {
 }
 
 #[test]
-fn a_kept_mutant_shows_its_line() {
-    let text = |line, text: &str| KeptMutant::of(&mutant(line, text)).text;
-    assert_eq!(text(2, "int f() {\n    return a - b;\n}\n").as_deref(), Some("return a - b;"));
-    assert_eq!(text(2, "int f() {\r\n\t\r\n}").as_deref(), Some(""), "the mutator may leave nothing");
-    assert_eq!(text(3, "one\ntwo"), None, "no such line");
-    assert_eq!(text(0, "one").as_deref(), Some("one"));
-    assert_eq!(text(1, &"é".repeat(300)).map(|text| text.len()), Some(200));
-    assert_eq!(text(1, &format!("x{}", "é".repeat(300))).map(|text| text.len()), Some(199), "no character is cut");
+fn a_kept_mutant_shows_what_it_changes() {
+    let text = |source: &str, line, text: &str| KeptMutant::of(&mutant(line, text), source).text.unwrap();
+    let source = "int f() {\n    return a + b;\n}\n}\n";
+    assert_eq!(text(source, 2, "int f() {\n    return a - b;\n}\n}\n"), "return a - b;");
+    assert_eq!(text(source, 2, "int f() {\n    return a + b;\n    break;\n}\n}\n"), "return a + b; break;");
+    assert_eq!(text(source, 2, "int f() {\n\n}\n}\n"), "", "the mutator may leave nothing");
+    assert_eq!(text(source, 2, "int f() {\n}\n}\n"), "", "nor the line");
+    assert_eq!(text("}\n}\n", 1, "}\n}\n}\n"), "} }");
+    assert_eq!(text("one", 9, "two"), "", "no such line");
+    assert_eq!(text("one", 0, "two"), "two");
+    let long = text("x", 1, &format!("x{}", "é".repeat(300)));
+    assert_eq!((long.len(), long.ends_with("é…")), (199 + "…".len(), true), "no character is cut");
 }
 
 #[test]

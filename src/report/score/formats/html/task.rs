@@ -81,13 +81,19 @@ pub(super) fn task<'a>(
 
 /// Returns the mutants of all runs, each once, and where each stands.
 fn mutants(scored: &[(usize, &ScoredTask)]) -> (Vec<Value>, MutantPlaces) {
-    let (mut mutants, mut places) = (Vec::new(), MutantPlaces::new());
+    let (mut mutants, mut places) = (Vec::<Value>::new(), MutantPlaces::new());
     for set in scored.iter().flat_map(|(_, one)| one.mutants.iter()) {
         for kept in &set.kept {
-            places.entry(kept.id).or_insert_with(|| {
-                mutants.push(json!({ "path": set.path, "line": kept.line, "id": kept.id, "text": kept.text }));
-                mutants.len() - 1
-            });
+            let text = kept.text.as_deref().map(bounded);
+            match places.get(&kept.id) {
+                // Runs of earlier versions have no text.
+                Some(place) if text.is_some() => mutants[*place]["text"] = json!(text),
+                Some(_) => {}
+                None => {
+                    places.insert(kept.id, mutants.len());
+                    mutants.push(json!({ "path": set.path, "line": kept.line, "id": kept.id, "text": text }));
+                }
+            }
         }
     }
     (mutants, places)
