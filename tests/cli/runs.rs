@@ -239,6 +239,51 @@ fn a_kept_result_is_explained_with_the_logs_of_the_run_that_executed_it() {
 }
 
 #[test]
+fn mutants_on_which_a_method_passes_are_explained_with_what_they_change() {
+    let line = CommandLine::new();
+    scored(&line, "first");
+    let second = scored(&line, "second");
+    let explain = |run: &str| line.run(&["explain", run, "t0000"]);
+    let json = line.run(&["explain", "first", "t0000", "--format", "json"]);
+    let models = json.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap());
+    let (mut passes, mut sets) = (0, Vec::new());
+    for model in models.collect::<Vec<Value>>() {
+        let methods = model["methods"].as_array().unwrap();
+        let outcomes = methods.iter().filter_map(|method| method["mutation"]["mutants"].as_array()).flatten();
+        passes += outcomes.filter(|one| one["outcome"] == "pass").count();
+        sets.extend(model["mutants"].as_array().unwrap().clone());
+    }
+    assert!(passes > 0 && sets.iter().all(|set| set["kept"][0]["text"] == "return number + 5;"), "{json}");
+    let shown = |run: &str, line: &str| explain(run).matches(line).count();
+    let place = "  survived  src/main/java/C0.java:5";
+    assert_eq!(shown("first", &format!("{place}  return number + 5;\n")), passes, "{}", explain("first"));
+    let put = |run: &Path, text: Option<&str>| {
+        change_records(run, |record| {
+            for kept in record["sets"].as_array_mut().into_iter().flatten() {
+                for kept in kept["kept"].as_array_mut().unwrap() {
+                    match text {
+                        Some(text) => kept["text"] = text.into(),
+                        None => drop(kept.as_object_mut().unwrap().remove("text")),
+                    }
+                }
+            }
+            true
+        });
+    };
+    put(&second, Some(""));
+    assert_eq!(shown("second", &format!("{place}  (an empty line)\n")), passes);
+    put(&second, Some("x\n  survived  forged\u{1b}[31m"));
+    let forged = explain("second");
+    assert_eq!((forged.matches("\n  survived  forged").count(), forged.matches('\u{1b}').count()), (0, 0), "{forged}");
+    // A run of an earlier version has no text; another run on the same page has it.
+    put(&second, None);
+    assert_eq!(shown("second", &format!("{place}\n")), passes);
+    let page = |runs: &[&str]| line.run(&[&["report", "--quiet", "--format", "html"], runs].concat());
+    assert!(page(&["second", "first"]).contains("return number + 5;"), "the first run of the page has no text");
+    assert!(!page(&["second"]).contains("return number + 5;"));
+}
+
+#[test]
 fn what_an_unfinished_run_has_not_executed_is_told_as_such() {
     let line = CommandLine::new();
     let run = scored(&line, "first");
