@@ -1,4 +1,4 @@
-//! `measure`: compares the times of cells on the same tasks. The ways are the paper's literal harness, the reference
+//! `measure`: compares the times of cells on the same tasks. The variants are the paper's literal harness, the reference
 //! path, the direct path without and with containers started ahead, and the floor. Its figures are for
 //! `docs/performance.md` and its reviewers.
 
@@ -29,7 +29,7 @@ pub(crate) struct MeasureArguments {
     /// Of the chosen tasks at most so many, evenly over repositories
     #[arg(long, help_heading = "Selection", value_name = "N")]
     spread: Option<usize>,
-    /// Decides in which order the ways to execute a cell are gone
+    /// Decides in which order the variants of a cell are executed
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
     /// Keep what was measured in this file, a task a line; a task that it has is not measured again
@@ -103,9 +103,9 @@ async fn measure(
 }
 
 fn in_short(task: &MeasuredTask) -> String {
-    let walls = crate::report::measurement::Way::ALL.map(|way| {
-        let walls = task.cells.iter().filter_map(|cell| Some(cell.times.get(&way)?.wall_ms));
-        format!("{} {} ms", way.name(), walls.sum::<u64>())
+    let walls = crate::report::measurement::Variant::ALL.map(|variant| {
+        let walls = task.cells.iter().filter_map(|cell| Some(cell.times.get(&variant)?.wall_ms));
+        format!("{} {} ms", variant.name(), walls.sum::<u64>())
     });
     let floor: u64 = task.cells.iter().filter_map(|cell| cell.floor_ms).sum();
     let left_out: Vec<String> = task.left_out.iter().map(|reason| format!("; left out: {reason}")).collect();

@@ -1,6 +1,6 @@
-//! The clock: executes the cells of a task in every way, one after the other, and measures each.
+//! The clock: executes the cells of a task in every variant, one after the other, and measures each.
 //!
-//! A way begins with the sources in git and ends with verdicts. It includes writing trees, leaving the target file out,
+//! A variant begins with the sources in git and ends with verdicts. It includes writing trees, leaving the target file out,
 //! and the reference path where the direct path does not fit. Prepared revisions and a warm compiler exist before, as
 //! in a validation of many tasks; another file warmed the compiler.
 
@@ -15,7 +15,7 @@ use super::comparison::{Executed, judged};
 use crate::floor::floor;
 use crate::literal::{LiteralCell, LiteralError, LiteralVerdict, literal, skip_tests};
 use crate::opened::Opened;
-use crate::report::measurement::{MEASUREMENT_SCHEMA, MeasuredRevision, MeasuredTask, Setting, Way};
+use crate::report::measurement::{MEASUREMENT_SCHEMA, MeasuredRevision, MeasuredTask, Setting, Variant};
 use testevo_sandbox::application::Context;
 use testevo_sandbox::application::workbench::Workbench;
 use testevo_sandbox::artifact::store::{Store, StoreError};
@@ -146,7 +146,7 @@ impl Clock {
         let mut subjects = Vec::new();
         for cell in ordered_cells(task) {
             let facts = self.read(task, move |trees, task| trees.facts(task, cell)).await?;
-            // Without a file or a module nothing is executed, whichever way.
+            // Without a file or a module nothing is executed, in any variant.
             if facts.text.is_some() && facts.module.is_some() {
                 subjects.push(Subject { task, cell, facts });
             }
@@ -160,16 +160,16 @@ impl Clock {
             }
         }
         let revision_of = |subject: &Subject<'_>| revisions.get(&subject.cell.code()).and_then(Option::as_ref);
-        let mut order = Way::ALL.to_vec();
+        let mut order = Variant::ALL.to_vec();
         shuffle(&mut order, self.seed_of(task.id.as_str()));
         let mut executed = BTreeMap::new();
-        for &way in &order {
-            executed.insert(way, self.cells(way, &subjects, &revision_of).await?);
+        for &variant in &order {
+            executed.insert(variant, self.cells(variant, &subjects, &revision_of).await?);
         }
         let (mut cells, mut passed, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
         for (at, subject) in subjects.iter().enumerate() {
-            let ways = executed.iter().filter_map(|(way, cells)| Some((*way, cells.get(at)?)));
-            let (cell, launched) = judged(subject.cell, &order, ways.collect(), &mut left_out);
+            let variants = executed.iter().filter_map(|(variant, cells)| Some((*variant, cells.get(at)?)));
+            let (cell, launched) = judged(subject.cell, &order, variants.collect(), &mut left_out);
             cells.push(cell);
             passed.push(launched);
         }
@@ -217,13 +217,13 @@ impl Clock {
         Ok(Some(revision))
     }
 
-    /// Executes the cells of a task one way, one after the other.
+    /// Executes the cells of a task in one variant, one after the other.
     ///
     /// A container that was started ahead by the task before stands for the one that is started for the next: that one
     /// is in the last cell's time, and so are the removals of all containers.
     async fn cells<'a>(
         &self,
-        way: Way,
+        variant: Variant,
         subjects: &[Subject<'_>],
         revision_of: &impl Fn(&Subject<'_>) -> Option<&'a Arc<CompiledRevision>>,
     ) -> Result<Vec<Executed>, MeasureError> {
@@ -234,11 +234,11 @@ impl Clock {
             }
             let started = Instant::now();
             let (mut records, mut literal) = (Vec::new(), None);
-            match way {
-                Way::Literal => literal = Some(self.literal(subject, revision_of(subject).map(Arc::as_ref)).await?),
-                Way::Reference => records = self.validate(None, subject).await?,
-                Way::Direct => records = self.validate(Some(&self.direct), subject).await?,
-                Way::Ahead => records = self.validate(Some(&self.direct_ahead), subject).await?,
+            match variant {
+                Variant::Literal => literal = Some(self.literal(subject, revision_of(subject).map(Arc::as_ref)).await?),
+                Variant::Reference => records = self.validate(None, subject).await?,
+                Variant::Direct => records = self.validate(Some(&self.direct), subject).await?,
+                Variant::Ahead => records = self.validate(Some(&self.direct_ahead), subject).await?,
             }
             if at + 1 == subjects.len() {
                 self.ahead.settled().await;

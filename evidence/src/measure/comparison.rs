@@ -1,14 +1,14 @@
-//! What the ways to execute a cell say, beside each other: its times, and what keeps them from being compared.
+//! What the variants of a cell's execution say, beside each other: its times, and what keeps them from being compared.
 
 use std::collections::BTreeMap;
 
 use crate::literal::LiteralVerdict;
-use crate::report::measurement::{MeasuredCell, Times, Way};
+use crate::report::measurement::{MeasuredCell, Times, Variant};
 use testevo_sandbox::execution::run::record::CellRecord;
 use testevo_sandbox::outcome::Outcome;
 use testevo_sandbox::task::Cell;
 
-/// What came of a cell one way.
+/// What came of a cell in one variant.
 pub(super) struct Executed {
     pub(super) wall_ms: u64,
     pub(super) records: Vec<CellRecord>,
@@ -16,27 +16,30 @@ pub(super) struct Executed {
     pub(super) literal: Option<LiteralVerdict>,
 }
 
-/// Returns a cell's times and, where the direct path launched the methods, which passed; says what keeps the ways from
+/// Returns a cell's times and, where the direct path launched the methods, which passed; says what keeps the variants from
 /// being compared.
 pub(super) fn judged(
     cell: Cell,
-    order: &[Way],
-    ways: BTreeMap<Way, &Executed>,
+    order: &[Variant],
+    variants: BTreeMap<Variant, &Executed>,
     left_out: &mut Vec<String>,
 ) -> (MeasuredCell, Option<Vec<bool>>) {
-    let records = |way| ways.get(&way).map_or(&[][..], |executed| executed.records.as_slice());
-    let reference = records(Way::Reference);
-    for way in [Way::Reference, Way::Direct, Way::Ahead] {
-        left_out.extend(faults(way, cell, records(way)));
-        left_out.extend(differences(way, cell, reference, records(way)));
+    let records = |variant| variants.get(&variant).map_or(&[][..], |executed| executed.records.as_slice());
+    let reference = records(Variant::Reference);
+    for variant in [Variant::Reference, Variant::Direct, Variant::Ahead] {
+        left_out.extend(faults(variant, cell, records(variant)));
+        left_out.extend(differences(variant, cell, reference, records(variant)));
     }
-    let literal = ways.values().filter_map(|executed| executed.literal.as_ref());
+    let literal = variants.values().filter_map(|executed| executed.literal.as_ref());
     left_out.extend(literal.flat_map(|literal| literal_differences(cell, reference, literal)));
-    let direct = records(Way::Direct);
+    let direct = records(Variant::Direct);
     let unfit = direct.first().and_then(|record| record.measured.unfit.clone());
     let launched = unfit.is_none() && direct.iter().any(|record| record.measured.launch_ms.is_some());
     let passed = launched.then(|| direct.iter().map(|record| record.outcome == Outcome::Pass).collect());
-    let times = ways.iter().map(|(way, executed)| (*way, of_records(executed.wall_ms, &executed.records))).collect();
+    let times = variants
+        .iter()
+        .map(|(variant, executed)| (*variant, of_records(executed.wall_ms, &executed.records)))
+        .collect();
     (MeasuredCell { cell, order: order.to_vec(), times, floor_ms: None, unfit }, passed)
 }
 
@@ -55,23 +58,23 @@ fn of_records(wall_ms: u64, records: &[CellRecord]) -> Times {
 }
 
 /// Names faults of ours: what they took is no time of anything.
-fn faults(way: Way, cell: Cell, records: &[CellRecord]) -> Vec<String> {
+fn faults(variant: Variant, cell: Cell, records: &[CellRecord]) -> Vec<String> {
     let faulty = records.iter().filter(|record| matches!(record.outcome, Outcome::InfraFail(_)));
     faulty
         .map(|record| {
-            format!("{} {}: {}, {}: {}", cell.name(), record.method, way.name(), record.outcome, record.detail)
+            format!("{} {}: {}, {}: {}", cell.name(), record.method, variant.name(), record.outcome, record.detail)
         })
         .collect()
 }
 
 /// Names methods with another outcome than on the reference path.
-fn differences(way: Way, cell: Cell, reference: &[CellRecord], found: &[CellRecord]) -> Vec<String> {
+fn differences(variant: Variant, cell: Cell, reference: &[CellRecord], found: &[CellRecord]) -> Vec<String> {
     let outcomes: BTreeMap<_, _> = found.iter().map(|record| (&record.method, record.outcome)).collect();
     let differing = reference.iter().filter(|record| outcomes.get(&record.method) != Some(&record.outcome));
     differing
         .map(|record| {
             let got = outcomes.get(&record.method).map_or_else(|| "nothing".to_owned(), Outcome::to_string);
-            format!("{} {}: {} {got}, reference {}", cell.name(), record.method, way.name(), record.outcome)
+            format!("{} {}: {} {got}, reference {}", cell.name(), record.method, variant.name(), record.outcome)
         })
         .collect()
 }

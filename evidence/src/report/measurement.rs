@@ -1,4 +1,4 @@
-//! The report of measured tasks: ratios between ways to execute the same cells, and shares of the time, as medians and
+//! The report of measured tasks: ratios between variants of executing the same cells, and shares of the time, as medians and
 //! quartiles over tasks. No clock here: times come in as values.
 
 mod formats;
@@ -16,10 +16,10 @@ pub(crate) const MEASUREMENT_SCHEMA: u32 = 3;
 /// The least number of tasks for a statement about speed (`docs/performance.md`).
 pub(crate) const LEAST_TASKS: usize = 30;
 
-/// A way to execute a cell, from its sources in git to its verdicts.
+/// A variant of executing a cell, from its sources in git to its verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Way {
+pub(crate) enum Variant {
     /// The paper's harness.
     Literal,
     /// Maven in every cell.
@@ -30,7 +30,7 @@ pub(crate) enum Way {
     Ahead,
 }
 
-impl Way {
+impl Variant {
     /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::Literal, Self::Reference, Self::Direct, Self::Ahead];
 
@@ -75,15 +75,15 @@ pub(crate) struct Setting {
     pub(crate) seed: u64,
 }
 
-/// One cell, executed every way.
+/// One cell, executed in every variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MeasuredCell {
     /// The cell.
     pub(crate) cell: Cell,
-    /// The ways, in order of execution.
-    pub(crate) order: Vec<Way>,
-    /// The times of each way.
-    pub(crate) times: BTreeMap<Way, Times>,
+    /// The variants, in order of execution.
+    pub(crate) order: Vec<Variant>,
+    /// The times of each variant.
+    pub(crate) times: BTreeMap<Variant, Times>,
     /// Time of the same JVMs in sequence in one container; `None` where the direct path launched none.
     pub(crate) floor_ms: Option<u64>,
     /// Why the direct path did not fit; its time then includes the reference path's run.
@@ -182,7 +182,7 @@ impl Spread {
 /// The ratio of two times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Ratio {
-    /// The numerator, which should be the slower way.
+    /// The numerator, which should be the slower variant.
     pub(crate) above: &'static str,
     /// The denominator.
     pub(crate) below: &'static str,
@@ -200,7 +200,7 @@ pub(crate) struct Ratio {
 /// A part of a task's time, over tasks, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Part {
-    /// The way and its part.
+    /// The variant and its part.
     pub(crate) name: String,
     /// The spread over tasks; `None` without any.
     #[serde(flatten)]
@@ -242,23 +242,23 @@ pub(crate) fn measurement(tasks: Vec<MeasuredTask>) -> Measurement {
     }
     let sound: Vec<&MeasuredTask> =
         tasks.iter().filter(|task| task.left_out.is_empty() && !task.cells.is_empty()).collect();
-    let wall = |way: Way| move |cell: &MeasuredCell| cell.times.get(&way).map_or(0, |times| times.wall_ms);
+    let wall = |variant: Variant| move |cell: &MeasuredCell| cell.times.get(&variant).map_or(0, |times| times.wall_ms);
     let floor = |cell: &MeasuredCell| cell.floor_ms.unwrap_or(0);
     let mut ratios = Vec::new();
     for (above, below) in [
-        (Way::Literal, Way::Direct),
-        (Way::Literal, Way::Ahead),
-        (Way::Literal, Way::Reference),
-        (Way::Reference, Way::Direct),
-        (Way::Reference, Way::Ahead),
+        (Variant::Literal, Variant::Direct),
+        (Variant::Literal, Variant::Ahead),
+        (Variant::Literal, Variant::Reference),
+        (Variant::Reference, Variant::Direct),
+        (Variant::Reference, Variant::Ahead),
     ] {
         for over in [Over::Tasks, Over::FitTasks] {
             ratios.push(ratio((above.name(), below.name()), over, &sums(&sound, over, wall(above), wall(below))));
         }
     }
-    for way in [Way::Direct, Way::Ahead] {
+    for variant in [Variant::Direct, Variant::Ahead] {
         for over in [Over::FitTasks, Over::LaunchedCells, Over::SubmissionCells] {
-            ratios.push(ratio((way.name(), "floor"), over, &sums(&sound, over, wall(way), floor)));
+            ratios.push(ratio((variant.name(), "floor"), over, &sums(&sound, over, wall(variant), floor)));
         }
     }
     let revisions = tasks.iter().flat_map(|task| &task.revisions).filter(|revision| revision.left_out.is_none());
@@ -310,25 +310,25 @@ fn ratio((above, below): (&'static str, &'static str), over: Over, pairs: &[(u64
     }
 }
 
-/// A way, a part's name, and the part.
-type PartOf = (Way, &'static str, fn(&Times) -> u64);
+/// A variant, a part's name, and the part.
+type PartOf = (Variant, &'static str, fn(&Times) -> u64);
 
-/// What is told of where the time goes; a part that a way does not have is not among them.
+/// What is told of where the time goes; a part that a variant does not have is not among them.
 const PARTS: [PartOf; 14] = [
-    (Way::Literal, "all", |times| times.wall_ms),
-    (Way::Reference, "all", |times| times.wall_ms),
-    (Way::Reference, "compile containers", |times| times.compile_ms),
-    (Way::Reference, "JVMs of methods", |times| times.launch_ms),
-    (Way::Direct, "all", |times| times.wall_ms),
-    (Way::Direct, "leaving the file out", |times| times.prepare_ms),
-    (Way::Direct, "compiling", |times| times.compile_ms),
-    (Way::Direct, "launch containers", |times| times.container_ms),
-    (Way::Direct, "of these until they begin", |times| times.begin_ms),
-    (Way::Direct, "of these JVMs of methods", |times| times.launch_ms),
-    (Way::Ahead, "all", |times| times.wall_ms),
-    (Way::Ahead, "launch containers", |times| times.container_ms),
-    (Way::Ahead, "of these until they begin", |times| times.begin_ms),
-    (Way::Ahead, "of these JVMs of methods", |times| times.launch_ms),
+    (Variant::Literal, "all", |times| times.wall_ms),
+    (Variant::Reference, "all", |times| times.wall_ms),
+    (Variant::Reference, "compile containers", |times| times.compile_ms),
+    (Variant::Reference, "JVMs of methods", |times| times.launch_ms),
+    (Variant::Direct, "all", |times| times.wall_ms),
+    (Variant::Direct, "leaving the file out", |times| times.prepare_ms),
+    (Variant::Direct, "compiling", |times| times.compile_ms),
+    (Variant::Direct, "launch containers", |times| times.container_ms),
+    (Variant::Direct, "of these until they begin", |times| times.begin_ms),
+    (Variant::Direct, "of these JVMs of methods", |times| times.launch_ms),
+    (Variant::Ahead, "all", |times| times.wall_ms),
+    (Variant::Ahead, "launch containers", |times| times.container_ms),
+    (Variant::Ahead, "of these until they begin", |times| times.begin_ms),
+    (Variant::Ahead, "of these JVMs of methods", |times| times.launch_ms),
 ];
 
 /// Returns where the time of tasks goes that fit the direct path: what does not fit has no such parts.
@@ -338,12 +338,12 @@ fn parts(tasks: &[&MeasuredTask]) -> Vec<Part> {
     let spread = |of: &dyn Fn(&MeasuredCell) -> u64| {
         Spread::of(fit.iter().map(|task| task.cells.iter().map(of).sum::<u64>() as f64).collect())
     };
-    let of_way = PARTS.iter().map(|(way, name, of)| Part {
-        name: format!("{}: {name}", way.name()),
-        spread: spread(&|cell| cell.times.get(way).map_or(0, of)),
+    let of_variant = PARTS.iter().map(|(variant, name, of)| Part {
+        name: format!("{}: {name}", variant.name()),
+        spread: spread(&|cell| cell.times.get(variant).map_or(0, of)),
     });
     let floor = Part { name: "floor".to_owned(), spread: spread(&|cell| cell.floor_ms.unwrap_or(0)) };
-    of_way.chain(std::iter::once(floor)).collect()
+    of_variant.chain(std::iter::once(floor)).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 use super::*;
 
 fn cell(cell: Cell, walls: [u64; 4], floor_ms: Option<u64>, unfit: bool) -> MeasuredCell {
-    let times = Way::ALL.into_iter().zip(walls).map(|(way, wall_ms)| (way, Times { wall_ms, ..Times::default() }));
+    let times =
+        Variant::ALL.into_iter().zip(walls).map(|(variant, wall_ms)| (variant, Times { wall_ms, ..Times::default() }));
     MeasuredCell {
         cell,
-        order: Way::ALL.to_vec(),
+        order: Variant::ALL.to_vec(),
         times: times.collect(),
         floor_ms,
         unfit: unfit.then(|| "several compilers".to_owned()),
