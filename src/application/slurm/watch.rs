@@ -1,6 +1,7 @@
 //! Looks at a run's shards until all are done: in Slurm's queue, and in the files of their runs.
 
 mod merging;
+mod submitting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,11 +11,10 @@ use super::super::Context;
 use crate::cluster::ClusterError;
 use crate::cluster::accounts::accounted;
 use crate::cluster::ended::Ended;
-use crate::cluster::script;
 use crate::cluster::sharded_run::{ShardedRun, ShardedRunDirectory};
 use crate::cluster::shards::{Fate, MOST_LOOKS, Seen, fate, has_finished, is_part, look, machine_faults};
-use crate::cluster::slurm::{self, Job, Listed};
-use crate::data_dir::{DataDir, write_atomically};
+use crate::cluster::slurm::{self, Listed};
+use crate::data_dir::DataDir;
 use crate::error::CommandError;
 use crate::event::RunningStage;
 use crate::execution::run::directory::RunDirectoryError;
@@ -27,8 +27,6 @@ const MOST_ATTEMPTS: usize = 3;
 const MOST_SUBMISSIONS: usize = 20;
 /// How long the job of a finished run may still hold it.
 const MOST_IN_USE: Duration = Duration::from_secs(300);
-/// The most nodes that are avoided at once. Where more lose shards, the cause is hardly a node.
-const MOST_AVOIDED: usize = 16;
 /// How often in a row Slurm or the file system may fail to answer, for example while a controller is started again.
 const MOST_SILENT_LOOKS: u32 = 20;
 /// The time between two looks at the beginning, and the longest.
@@ -270,6 +268,28 @@ impl<'a> Watch<'a> {
         self.told = text;
     }
 
+    /// Returns the shards without a job that used up their attempts under earlier commands: they get one more. What made an
+    /// earlier command give up a shard may be mended by now, so its attempts count anew.
+    fn used_up_before(
+        &mut self,
+        left: &BTreeMap<u32, Seen>,
+        is_alive: impl Fn(u32) -> bool,
+    ) -> Result<BTreeSet<u32>, ClusterError> {
+        let mut used_up = BTreeSet::new();
+        for (&shard, seen) in left.iter().filter(|(shard, _)| !is_alive(**shard)) {
+            match self.directory.exit_code(shard)? {
+                Some(2 | 4 | 5) if *seen == Seen::Unfinished => self.sharded.count_anew(shard),
+                _ if self.sharded.attempts_of(shard) >= MOST_ATTEMPTS => drop(used_up.insert(shard)),
+                _ => {}
+            }
+        }
+        for &shard in left.keys() {
+            let now = recorded_bytes(self.data_dir, &self.sharded.run_of(shard));
+            self.recorded.entry(shard).or_insert(now);
+        }
+        Ok(used_up)
+    }
+
     /// Returns the unfinished shards that Slurm does not have, and that can be submitted again, each with the node that lost it,
     /// if it is to be avoided.
     async fn lost(
@@ -279,20 +299,7 @@ impl<'a> Watch<'a> {
     ) -> Result<Vec<(u32, Option<String>)>, ClusterError> {
         let is_alive = |shard: u32| listed.iter().any(|one| one.shard == shard && one.is_alive());
         if self.used_up.is_none() {
-            // What made an earlier command give up may be mended by now.
-            let mut used_up = BTreeSet::new();
-            for (&shard, seen) in left.iter().filter(|(shard, _)| !is_alive(**shard)) {
-                match self.directory.exit_code(shard)? {
-                    Some(2 | 4 | 5) if *seen == Seen::Unfinished => self.sharded.count_anew(shard),
-                    _ if self.sharded.attempts_of(shard) >= MOST_ATTEMPTS => drop(used_up.insert(shard)),
-                    _ => {}
-                }
-            }
-            for &shard in left.keys() {
-                let now = recorded_bytes(self.data_dir, &self.sharded.run_of(shard));
-                self.recorded.entry(shard).or_insert(now);
-            }
-            self.used_up = Some(used_up);
+            self.used_up = Some(self.used_up_before(left, is_alive)?);
         }
         let (mut lost, mut told) = (Vec::new(), Vec::new());
         for (&shard, seen) in left.iter().filter(|(shard, _)| !self.failed.contains_key(*shard)).collect::<Vec<_>>() {
@@ -410,90 +417,5 @@ impl<'a> Watch<'a> {
     fn has_grown(&self, shard: u32) -> bool {
         let now = || recorded_bytes(self.data_dir, &self.sharded.run_of(shard));
         self.recorded.get(&shard).is_some_and(|before| now() > *before)
-    }
-
-    /// Gives lost shards to Slurm. Those that avoid the same nodes are one job.
-    async fn submit_all(&mut self, lost: Vec<(u32, Option<String>)>) -> Result<(), ClusterError> {
-        let mut groups: BTreeMap<BTreeSet<String>, Vec<u32>> = BTreeMap::new();
-        for (shard, node) in lost {
-            let mut avoided = self.sharded.avoided_for(shard);
-            avoided.extend(node);
-            groups.entry(avoided).or_default().push(shard);
-        }
-        for (avoided, shards) in groups {
-            let avoided = if avoided.len() > MOST_AVOIDED { Vec::new() } else { avoided.into_iter().collect() };
-            self.submit(shards, avoided).await?;
-        }
-        Ok(())
-    }
-
-    /// Gives shards to Slurm. The attempt is written down first: after a kill its job is found again by its name.
-    async fn submit(&mut self, shards: Vec<u32>, mut avoided: Vec<String>) -> Result<(), ClusterError> {
-        for shard in &shards {
-            self.looks.remove(shard);
-            self.ended.remove(shard);
-            self.recorded.insert(*shard, recorded_bytes(self.data_dir, &self.sharded.run_of(*shard)));
-            self.directory.forget_end(*shard)?;
-        }
-        let places = (self.data_dir.root(), self.directory.path());
-        let script = script::render(&self.sharded, &self.program, places, &self.context.options.slurm);
-        // For people who look for what ran.
-        write_atomically(&self.directory.path().join("shard.sh"), script.as_bytes()).map_err(ClusterError::from)?;
-        let name = self.sharded.add_attempt(shards.clone(), avoided.clone(), self.data_dir).name.clone();
-        if let Err(error) = self.directory.write(&self.sharded) {
-            self.sharded.attempts.pop();
-            return Err(error);
-        }
-        let submit = async |avoided: &[String]| {
-            let job = Job {
-                name: &name,
-                shards: &shards,
-                node: None,
-                avoided,
-                directory: self.sharded.asked.directory.as_ref(),
-                logs: self.directory.path(),
-                script: &script,
-            };
-            slurm::submit(job, &self.context.options.slurm).await
-        };
-        let mut submitted = submit(&avoided).await;
-        // There may be no other node.
-        if !avoided.is_empty() && matches!(submitted, Err(ClusterError::Refused { .. })) {
-            avoided.clear();
-            submitted = submit(&avoided).await;
-        }
-        match submitted {
-            Ok(number) => {
-                if let Some(attempt) = self.sharded.attempts.last_mut() {
-                    attempt.number = Some(number.clone());
-                    self.directory.write(&self.sharded)?;
-                }
-                let what = counted(shards.len(), "shard", "shards");
-                let elsewhere = match avoided.is_empty() {
-                    true => String::new(),
-                    false => format!(", away from {}", avoided.join(", ")),
-                };
-                self.context.events.message(format!("submitted {what} as job {number}{elsewhere}"));
-            }
-            // The controller may have the job: it is looked for by its name.
-            Err(error @ (ClusterError::Unreached { .. } | ClusterError::Silent { .. })) => {
-                self.context.events.warning(format!("{error}; it may have the job, which is looked for"));
-            }
-            Err(error) => {
-                // Nothing was submitted, so this is no attempt.
-                if matches!(
-                    error,
-                    ClusterError::Refused { .. } | ClusterError::NoClient { .. } | ClusterError::Option { .. }
-                ) {
-                    self.sharded.attempts.pop();
-                    self.directory.write(&self.sharded)?;
-                }
-                return Err(error);
-            }
-        }
-        if self.directory.is_cancelled() {
-            slurm::cancel(&[&name]).await?;
-        }
-        Ok(())
     }
 }
