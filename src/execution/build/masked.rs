@@ -2,6 +2,7 @@
 //! are left out: the file's source, its classes, classes of sources that depend on it, reports about its class, and the
 //! build's lists of it. Source: protocol §2.1.
 
+mod left_out;
 mod unlisted;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,18 +22,10 @@ use crate::execution::container::temporary::{TemporaryFile, unique};
 use tokio::sync::OnceCell;
 
 use crate::artifact::store::Store;
-use crate::workspace::built::is_built_of;
-use crate::workspace::cells::class_at;
 use crate::workspace::java_source::{declared_types, mentions, package_of};
 
+use self::left_out::{LeftOut, OwnFile};
 use self::unlisted::{Unlisted, chooses};
-
-/// Directory of the compiler plugin's lists of compiled files, in every directory where a module is built.
-const LISTS: &str = "maven-status";
-
-/// How the name of a forked compiler's file of arguments begins. It lists all sources. Where Maven debugs, it stays in
-/// the tree.
-const ARGUMENTS: &str = "org.codehaus.plexus.compiler.javac.JavacCompiler";
 
 /// Lombok's settings file, which applies to all sources below it.
 const LOMBOK_SETTINGS: &str = "lombok.config";
@@ -113,27 +106,9 @@ impl MaskedRevision {
         }
         let path = format!("{PROJECT}/{test_file}");
         let whole = CompiledTree::open(&store.sound(&revision.tree)?)?;
-        let own = whole.file(test_file);
-        let (part, call) = match part_of(&revision.test_calls, &path) {
-            Ok((part, call)) => (part, call.clone()),
-            Err(unfit) => return Err(PreparedError::Unfit(unfit.to_owned())),
-        };
-        if own.is_some() != call.sources.contains(&path) || (own.is_none() && !chooses(&call, &path)) {
-            return Err(PreparedError::Unfit("the build's patterns of test sources leave the file out".to_owned()));
-        }
-        let unknown = || PreparedError::Unfit("test classes do not say which source they come from".to_owned());
+        let (part, call) = fitting_part(&whole, &revision, test_file, &path)?;
         let output = in_tree(&revision.test_output);
-        let (mut classes, mut types) = (BTreeSet::new(), BTreeSet::new());
-        let mut reported = classes_at(&call, &path);
-        if let Some(place) = own {
-            let text = whole.read(place)?;
-            types = declared_types(&text);
-            reported.insert(class_at(test_file, &text));
-            classes = match classes_of(&whole, output, test_file, &text)? {
-                Some(classes) => classes,
-                None => return Err(unknown()),
-            };
-        }
+        let own = OwnFile::find(&whole, &call, output, test_file)?;
         if let Some(copied) = copied(&whole, &revision, test_file)? {
             return Err(PreparedError::Unfit(copied));
         }
@@ -141,56 +116,38 @@ impl MaskedRevision {
         if let Some((large, _)) = settings(&whole).find(|(_, place)| place.length > MOST_READ_BYTES) {
             return Err(PreparedError::Unfit(format!("`{large}` is too large to be read")));
         }
-        let place = |source: &String| Some((source.clone(), whole.file(in_tree(source))?));
-        let later = revision.test_calls[part + 1..].iter().flat_map(|call| &call.sources).map(place);
-        let sources = call.sources.iter().filter(|source| **source != path).map(place);
-        let (Some(later), Some(sources)) = (later.collect::<Option<Sources>>(), sources.collect::<Option<Sources>>())
-        else {
-            return Err(PreparedError::Unfit("the build takes sources of tests away".to_owned()));
-        };
+        let sources = placed(&whole, call.sources.iter().filter(|source| **source != path))?;
+        let later = placed(&whole, revision.test_calls[part + 1..].iter().flat_map(|call| &call.sources))?;
         let unlisted = Unlisted::find(&whole, &revision, part, output)?;
         // Every request compiles the file's dependents, for two reasons. Their classes contain constants of the file's
         // own text. Synthetic classes of their lambdas and switches may not be made again.
-        let (dependents, _) = mentioning(&whole, &sources, types.clone())?;
+        let (dependents, _) = mentioning(&whole, &sources, own.types.clone())?;
+        let mut classes = own.classes;
         for (source, text) in &dependents {
-            match classes_of(&whole, output, source, text)? {
-                Some(found) => classes.extend(found),
-                None => return Err(unknown()),
-            }
+            classes.extend(known_classes_of(&whole, output, source, text)?);
         }
         let mut unseen = BTreeSet::new();
         for (source, place) in &later {
-            match classes_of(&whole, output, source, &whole.read(*place)?)? {
-                Some(classes) => unseen.extend(classes),
-                None => return Err(unknown()),
-            }
+            unseen.extend(known_classes_of(&whole, output, source, &whole.read(*place)?)?);
         }
-        let in_lists = |path: &str| {
-            let mut parts = path.rsplit('/');
-            parts.next().is_some_and(|name| name.starts_with(ARGUMENTS)) || parts.any(|directory| directory == LISTS)
-        };
-        let masked = classes.clone();
-        // Our builds leave such files only on the tests' class path, but a repository may contain some elsewhere.
-        let paths = revision.class_path.iter().chain([&revision.output, &revision.test_output]);
-        let outputs: Vec<String> = paths.map(|path| in_tree(path).to_owned()).collect();
-        let in_outputs = |path: &str| {
-            outputs.iter().any(|output| path.strip_prefix(output.as_str()).is_some_and(|rest| rest.starts_with('/')))
-        };
-        let was_built = |path: &str| !in_outputs(path) && reported.iter().any(|class| is_built_of(path, class));
-        let is_masked = |path: &str| path == test_file || masked.contains(path) || in_lists(path) || was_built(path);
-        let tree = TemporaryFile::named(temporary, "masked", "tar");
-        let test_classes = TemporaryFile::named(temporary, "masked", "jar");
-        let (shown, expected) = match own {
-            Some(_) => (None, classes),
-            None => match shown(&whole, output, &sources, &path)? {
+        let left_out = LeftOut::new(&revision, test_file, classes.clone(), own.reported);
+        let (shown, expected) = match own.exists {
+            true => (None, classes),
+            false => match shown(&whole, output, &sources, &path)? {
                 Some((source, classes)) => (Some(source), classes),
                 None => (None, BTreeSet::new()),
             },
         };
+        let tree = TemporaryFile::named(temporary, "masked", "tar");
+        whole.write_without(|path: &str| left_out.contains(path), &mut fs::File::create(tree.path())?)?;
+        let test_classes = TemporaryFile::named(temporary, "masked", "jar");
+        let jar = io::BufWriter::new(fs::File::create(test_classes.path())?);
+        let jar = whole.write_jar(output, |path: &str| left_out.contains(path) || unseen.contains(path), jar)?;
+        jar.into_inner().map_err(io::IntoInnerError::into_error)?;
         let mut inputs = revision.inputs(store)?;
         let name = format!("tests-{}-{}", unique(), revision.key.hex());
         inputs.insert(revision.test_output.clone(), Input { file: test_classes.path().to_owned(), name });
-        let this = Self {
+        Ok(Self {
             revision,
             test_file: test_file.to_owned(),
             call,
@@ -203,17 +160,11 @@ impl MaskedRevision {
             whole,
             expected,
             shown,
-            types,
+            types: own.types,
             sources,
             later,
             unlisted,
-        };
-        this.whole.write_without(is_masked, &mut fs::File::create(this.tree.path())?)?;
-        let jar = io::BufWriter::new(fs::File::create(this.test_classes.path())?);
-        let is_unseen = |path: &str| is_masked(path) || unseen.contains(path);
-        let jar = this.whole.write_jar(in_tree(&this.revision.test_output), is_unseen, jar)?;
-        jar.into_inner().map_err(io::IntoInnerError::into_error)?;
-        Ok(this)
+        })
     }
 
     /// Returns the file's path in the container.
@@ -393,6 +344,43 @@ fn shown(whole: &CompiledTree, output: &str, sources: &Sources, path: &str) -> R
         }
     }
     Ok(None)
+}
+
+/// Returns the compilation that the file belongs to, and its place among the revision's compilations of tests.
+fn fitting_part(
+    whole: &CompiledTree,
+    revision: &CompiledRevision,
+    test_file: &str,
+    path: &str,
+) -> Result<(usize, CompilerCall), PreparedError> {
+    let (part, call) = match part_of(&revision.test_calls, path) {
+        Ok((part, call)) => (part, call.clone()),
+        Err(unfit) => return Err(PreparedError::Unfit(unfit.to_owned())),
+    };
+    let exists = whole.file(test_file).is_some();
+    let is_listed = call.sources.iter().any(|source| source == path);
+    if exists != is_listed || (!exists && !chooses(&call, path)) {
+        return Err(PreparedError::Unfit("the build's patterns of test sources leave the file out".to_owned()));
+    }
+    Ok((part, call))
+}
+
+/// Returns the places of sources in the tree.
+fn placed<'a>(whole: &CompiledTree, sources: impl Iterator<Item = &'a String>) -> Result<Sources, PreparedError> {
+    let place = |source: &String| Some((source.clone(), whole.file(in_tree(source))?));
+    let placed: Option<Sources> = sources.map(place).collect();
+    placed.ok_or_else(|| PreparedError::Unfit("the build takes sources of tests away".to_owned()))
+}
+
+/// Returns [`classes_of`] a source. The direct path does not fit where they are unknown.
+fn known_classes_of(
+    whole: &CompiledTree,
+    output: &str,
+    source: &str,
+    text: &[u8],
+) -> Result<BTreeSet<String>, PreparedError> {
+    let unknown = || PreparedError::Unfit("test classes do not say which source they come from".to_owned());
+    classes_of(whole, output, source, text)?.ok_or_else(unknown)
 }
 
 /// Returns the compilation that a file (absolute path) belongs to, or why there is none.
