@@ -268,8 +268,9 @@ impl<'a> Watch<'a> {
         self.told = text;
     }
 
-    /// Returns the shards without a job that used up their attempts under earlier commands: they get one more. What made an
-    /// earlier command give up a shard may be mended by now, so its attempts count anew.
+    /// Returns the shards without a job whose attempts were used up before this command: [`Self::lost`] gives them
+    /// [`MOST_ATTEMPTS`] more. Counts anew the attempts of shards that ended with exit code 2, 4 or 5, because the cause may
+    /// be mended by now. Notes how many bytes of records each shard has.
     fn used_up_before(
         &mut self,
         left: &BTreeMap<u32, Seen>,

@@ -138,13 +138,13 @@ impl MaskedRevision {
                 None => (None, BTreeSet::new()),
             },
         };
+        let mut inputs = revision.inputs(store)?;
         let tree = TemporaryFile::named(temporary, "masked", "tar");
         whole.write_without(|path: &str| left_out.contains(path), &mut fs::File::create(tree.path())?)?;
         let test_classes = TemporaryFile::named(temporary, "masked", "jar");
         let jar = io::BufWriter::new(fs::File::create(test_classes.path())?);
         let jar = whole.write_jar(output, |path: &str| left_out.contains(path) || unseen.contains(path), jar)?;
         jar.into_inner().map_err(io::IntoInnerError::into_error)?;
-        let mut inputs = revision.inputs(store)?;
         let name = format!("tests-{}-{}", unique(), revision.key.hex());
         inputs.insert(revision.test_output.clone(), Input { file: test_classes.path().to_owned(), name });
         Ok(Self {
@@ -372,7 +372,7 @@ fn placed<'a>(whole: &CompiledTree, sources: impl Iterator<Item = &'a String>) -
     placed.ok_or_else(|| PreparedError::Unfit("the build takes sources of tests away".to_owned()))
 }
 
-/// Returns [`classes_of`] a source. The direct path does not fit where they are unknown.
+/// Returns the paths of a source's classes, as [`classes_of`] does. The direct path does not fit where they are unknown.
 fn known_classes_of(
     whole: &CompiledTree,
     output: &str,
