@@ -77,7 +77,7 @@ fn other_tools_say_the_same() {
     assert!(differences[0].as_str().unwrap().ends_with("covered lines only theirs: 12345"), "{differences}");
 }
 
-/// Every way of executing a cell is measured, and both paths come to the same.
+/// Every variant of executing a cell is measured, and both paths come to the same.
 #[test]
 fn every_way_is_measured() {
     let output = Sample::given().run(&["measure", "--limit", "1"]);
