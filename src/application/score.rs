@@ -20,7 +20,7 @@ use crate::execution::container::Surefire;
 use crate::execution::container::pool::ContainerPool;
 use crate::execution::executor::Executor;
 use crate::execution::run::directory::RunDirectoryError;
-use crate::execution::run::inputs::{RunInputs, ShardInputs};
+use crate::execution::run::inputs::{RunInputs, RunTools, ShardInputs};
 use crate::execution::run::record::ExecutionPath;
 use crate::execution::scoring::Scoring;
 use crate::execution::scoring::cache::ResultCache;
@@ -298,26 +298,11 @@ async fn execute<'a>(
         Some(engine) => Some(workbench.jars(engine.as_ref(), &workbench.toolchain()?).await?),
         None => None,
     };
-    let repeats = request.repeats.get();
-    let (images, limits) = (&opened.images, &opened.limits);
-    let mut inputs = ScoreInputs {
-        run: RunInputs::new(tasks, images, limits, request.surefire, &[request.path], repeats),
-        jdks: opened.jdks.clone(),
-        seed,
-        coverage: request.coverage && engine.is_some(),
-        mutation: request.mutation && engine.is_some(),
-        controls: request.controls && engine.is_some(),
-        strip_fences: request.strip_fences,
-        samples: predictions.samples.clone(),
-        models: ModelInputs::of(predictions),
-        unknown: predictions.unknown.clone(),
-        not_selected: predictions.not_selected,
-        repeated: predictions.repeated,
+    let tools = match (&engine, &jars) {
+        (Some(engine), Some(jars)) => Some(run_tools(engine.as_ref(), jars, true).await?),
+        _ => None,
     };
-    inputs.run.shard = shard;
-    if let (Some(engine), Some(jars)) = (&engine, &jars) {
-        inputs.run.tools = Some(run_tools(engine.as_ref(), jars, true).await?);
-    }
+    let inputs = inputs_of(request, tasks, predictions, (seed, shard), &opened, tools);
     let (mut run, known) = run::open(&workbench, COMMAND, &inputs, &request.run)?;
     let (mut executors, mut direct) = (BTreeMap::new(), None);
     if let (Some(engine), Some(jars)) = (&engine, &jars) {
@@ -330,10 +315,10 @@ async fn execute<'a>(
     let scoring = Scoring {
         tasks,
         predictions,
-        images,
+        images: &opened.images,
         executors: &executors,
         obstacles: &opened.obstacles,
-        repeats,
+        repeats: inputs.run.repeats,
         jobs: context.options.jobs.get(),
         seed: inputs.seed,
         chosen_seed: request.seed,
@@ -371,6 +356,35 @@ async fn execute<'a>(
         keep_focal(&workbench, &repository, found).await?;
     }
     Ok(EndedScoring { failures, run: path, left, failing })
+}
+
+/// Returns what decides the results of a run. Without `tools` nothing is executed.
+fn inputs_of(
+    request: &ScoreRequest,
+    tasks: &[Task],
+    predictions: &Predictions,
+    (seed, shard): (u64, Option<ShardInputs>),
+    opened: &Repositories,
+    tools: Option<RunTools>,
+) -> ScoreInputs {
+    let (images, limits, repeats) = (&opened.images, &opened.limits, request.repeats.get());
+    let mut run = RunInputs::new(tasks, images, limits, request.surefire, &[request.path], repeats);
+    let executes = tools.is_some();
+    (run.shard, run.tools) = (shard, tools);
+    ScoreInputs {
+        run,
+        jdks: opened.jdks.clone(),
+        seed,
+        coverage: request.coverage && executes,
+        mutation: request.mutation && executes,
+        controls: request.controls && executes,
+        strip_fences: request.strip_fences,
+        samples: predictions.samples.clone(),
+        models: ModelInputs::of(predictions),
+        unknown: predictions.unknown.clone(),
+        not_selected: predictions.not_selected,
+        repeated: predictions.repeated,
+    }
 }
 
 /// Returns the tasks' focal methods in a run's records, by repository.

@@ -308,86 +308,104 @@ impl<'a> Watch<'a> {
                 self.looks.remove(&shard);
                 continue;
             }
-            let attempts = self.sharded.attempts_of(shard);
-            if attempts == 0 && !matches!(seen, Seen::Faulty(_)) {
+            if self.sharded.attempts_of(shard) == 0 && !matches!(seen, Seen::Faulty(_)) {
                 lost.push((shard, None));
                 continue;
             }
-            let (looks, since) = self.looks.entry(shard).or_insert_with(|| (0, Instant::now()));
-            *looks += 1;
-            let (looks, since) = (*looks, since.elapsed());
-            let exit = self.directory.exit_code(shard)?;
-            let ended = match looks >= MOST_LOOKS && *seen == Seen::Unfinished && !matches!(exit, Some(0 | 1)) {
-                true => self.end_of(shard, listed, exit.is_none()).await,
-                false => None,
-            };
-            let (run, log) = (self.sharded.run_id.clone(), self.directory.log(shard));
-            match fate(seen, exit, ended.as_ref(), looks, since) {
-                Fate::Waits => continue,
-                Fate::Failed(status) => {
-                    let words = self.directory.last_words(shard);
-                    self.give_up(shard, ClusterError::Shard { run, shard, status, words, log });
-                    continue;
-                }
-                Fate::Late(since) => {
-                    let what = match seen {
-                        Seen::Partly(what) => what.clone(),
-                        _ => format!("the run {}", self.sharded.run_of(shard)),
-                    };
-                    self.give_up(shard, ClusterError::Late { run, shard, seconds: since.as_secs(), what });
-                    continue;
-                }
-                Fate::Lost => {}
-            }
-            if *seen == Seen::Unfinished
-                && self.has_grown(shard)
-                && self.sharded.submissions_of(shard) < MOST_SUBMISSIONS
-            {
-                self.sharded.count_anew(shard);
-            } else if attempts >= MOST_ATTEMPTS {
-                if !self.used_up.as_mut().is_some_and(|used_up| used_up.remove(&shard)) {
-                    let words = || self.directory.last_words(shard);
-                    let error = match exit {
-                        Some(status @ (6 | 7)) => ClusterError::Shard { run, shard, status, words: words(), log },
-                        _ => ClusterError::Lost { run, shard, attempts, ended, log },
-                    };
-                    self.give_up(shard, error);
-                    continue;
-                }
-                self.sharded.count_anew(shard);
-            }
-            // A node without space or with a broken disk would lose the shard again; a limit has nothing to do with its node.
-            let node = match ended.as_ref().is_none_or(Ended::is_the_nodes_fault) {
-                true => self.directory.node(shard)?.or_else(|| ended.as_ref().and_then(|ended| ended.node.clone())),
-                false => None,
-            };
-            let why = match seen {
-                Seen::Faulty(faults) => {
-                    match reopen(self.data_dir, &self.sharded.run_of(shard)) {
-                        Ok(()) => self.directory.forget_end(shard)?,
-                        // The job that finished the run has not ended yet.
-                        Err(RunDirectoryError::InUse(_)) if since < MOST_IN_USE => continue,
-                        Err(RunDirectoryError::InUse(run_id)) => {
-                            let what = format!("the run {run_id} is in use");
-                            self.give_up(shard, ClusterError::Late { run, shard, seconds: since.as_secs(), what });
-                            continue;
-                        }
-                        Err(RunDirectoryError::Io(error) | RunDirectoryError::Gone(error)) => return Err(error.into()),
-                        Err(error) => return Err(ClusterError::Io(std::io::Error::other(error))),
-                    }
-                    format!("has {} of its node", counted(*faults, "fault", "faults"))
-                }
-                _ => match &ended {
-                    Some(ended) => format!("was lost ({ended})"),
-                    None => "was lost".to_owned(),
-                },
-            };
+            let Some((why, node)) = self.again(shard, seen, listed).await? else { continue };
             let attempt = self.sharded.attempts_of(shard) + 1;
             told.push(format!("shard {shard} {why}, and is submitted again: attempt {attempt} of {MOST_ATTEMPTS}"));
             lost.push((shard, node));
         }
         told.into_iter().for_each(|text| self.context.events.warning(text));
         Ok(lost)
+    }
+
+    /// Decides about a shard that was submitted, and that Slurm does not have. Returns why it is submitted again and the node to
+    /// avoid, if any; `None` if it waits or was given up.
+    async fn again(
+        &mut self,
+        shard: u32,
+        seen: &Seen,
+        listed: &[Listed],
+    ) -> Result<Option<(String, Option<String>)>, ClusterError> {
+        let (looks, since) = self.looks.entry(shard).or_insert_with(|| (0, Instant::now()));
+        *looks += 1;
+        let (looks, since) = (*looks, since.elapsed());
+        let exit = self.directory.exit_code(shard)?;
+        let ended = match looks >= MOST_LOOKS && *seen == Seen::Unfinished && !matches!(exit, Some(0 | 1)) {
+            true => self.end_of(shard, listed, exit.is_none()).await,
+            false => None,
+        };
+        let (run, log) = (self.sharded.run_id.clone(), self.directory.log(shard));
+        match fate(seen, exit, ended.as_ref(), looks, since) {
+            Fate::Waits => return Ok(None),
+            Fate::Failed(status) => {
+                let words = self.directory.last_words(shard);
+                self.give_up(shard, ClusterError::Shard { run, shard, status, words, log });
+                return Ok(None);
+            }
+            Fate::Late(since) => {
+                let what = match seen {
+                    Seen::Partly(what) => what.clone(),
+                    _ => format!("the run {}", self.sharded.run_of(shard)),
+                };
+                self.give_up(shard, ClusterError::Late { run, shard, seconds: since.as_secs(), what });
+                return Ok(None);
+            }
+            Fate::Lost => {}
+        }
+        let attempts = self.sharded.attempts_of(shard);
+        if *seen == Seen::Unfinished && self.has_grown(shard) && self.sharded.submissions_of(shard) < MOST_SUBMISSIONS {
+            self.sharded.count_anew(shard);
+        } else if attempts >= MOST_ATTEMPTS {
+            if !self.used_up.as_mut().is_some_and(|used_up| used_up.remove(&shard)) {
+                let words = || self.directory.last_words(shard);
+                let error = match exit {
+                    Some(status @ (6 | 7)) => ClusterError::Shard { run, shard, status, words: words(), log },
+                    _ => ClusterError::Lost { run, shard, attempts, ended, log },
+                };
+                self.give_up(shard, error);
+                return Ok(None);
+            }
+            self.sharded.count_anew(shard);
+        }
+        // A node without space or with a broken disk would lose the shard again; a limit has nothing to do with its node.
+        let node = match ended.as_ref().is_none_or(Ended::is_the_nodes_fault) {
+            true => self.directory.node(shard)?.or_else(|| ended.as_ref().and_then(|ended| ended.node.clone())),
+            false => None,
+        };
+        let why = match (seen, &ended) {
+            (Seen::Faulty(faults), _) => {
+                if !self.reopen(shard, since)? {
+                    return Ok(None);
+                }
+                format!("has {} of its node", counted(*faults, "fault", "faults"))
+            }
+            (_, Some(ended)) => format!("was lost ({ended})"),
+            (_, None) => "was lost".to_owned(),
+        };
+        Ok(Some((why, node)))
+    }
+
+    /// Opens the finished run of a shard again, so that what faults of its node left out is executed. Returns `false` if the job
+    /// that finished it has not ended yet, or if that took so long that the shard was given up.
+    fn reopen(&mut self, shard: u32, since: Duration) -> Result<bool, ClusterError> {
+        match reopen(self.data_dir, &self.sharded.run_of(shard)) {
+            Ok(()) => {
+                self.directory.forget_end(shard)?;
+                Ok(true)
+            }
+            Err(RunDirectoryError::InUse(_)) if since < MOST_IN_USE => Ok(false),
+            Err(RunDirectoryError::InUse(run_id)) => {
+                let (run, seconds) = (self.sharded.run_id.clone(), since.as_secs());
+                let what = format!("the run {run_id} is in use");
+                self.give_up(shard, ClusterError::Late { run, shard, seconds, what });
+                Ok(false)
+            }
+            Err(RunDirectoryError::Io(error) | RunDirectoryError::Gone(error)) => Err(error.into()),
+            Err(error) => Err(ClusterError::Io(std::io::Error::other(error))),
+        }
     }
 
     /// Returns the end of a shard's last job, if it is known: from the queue, or with `ask` from the accounts. If the accounts
