@@ -125,28 +125,13 @@ pub(super) fn launches(spec: &ContainerSpec) -> Vec<(usize, String, String)> {
 }
 
 /// The frames of init and launcher for a passing method, signed with the program's key.
-pub(super) fn passed(spec: &ContainerSpec, launch: &(usize, String, String)) -> Vec<Frame> {
-    ended(spec, launch, r#""status":"SUCCESSFUL""#, (1, 0))
-}
-
-/// The same for a method whose assertion fails.
-pub(super) fn failed(spec: &ContainerSpec, launch: &(usize, String, String)) -> Vec<Frame> {
-    let throwable = r#"{"class":"java.lang.AssertionError","message":"","frames":1,"stack":["p.A.m(A.java:3)"],"kind":"assertion","causes":[]}"#;
-    ended(spec, launch, &format!(r#""status":"FAILED","throwable":{throwable}"#), (0, 1))
-}
-
-fn ended(
-    spec: &ContainerSpec,
-    (step, class, method): &(usize, String, String),
-    end: &str,
-    (successful, failed): (u8, u8),
-) -> Vec<Frame> {
+pub(super) fn passed(spec: &ContainerSpec, (step, class, method): &(usize, String, String)) -> Vec<Frame> {
     let events = format!(
         r#"{{"event":"run_started","schema":1,"class":"{class}","method":"{method}","platform":"1","java":"8","ms":0}}
 {{"event":"discovered","id":"i","leaf":true,"match":"method","class":"{class}","ms":1}}
 {{"event":"started","id":"i","leaf":true,"ms":2}}
-{{"event":"finished","id":"i","leaf":true,{end},"ms":3}}
-{{"event":"run_finished","status":{failed},"leaves":{{"discovered":1,"registered":0,"started":1,"successful":{successful},"failed":{failed},"aborted":0,"skipped":0,"not_run":0}},"containers_not_successful":0,"report_complete":true,"ms":4}}
+{{"event":"finished","id":"i","leaf":true,"status":"SUCCESSFUL","ms":3}}
+{{"event":"run_finished","status":0,"leaves":{{"discovered":1,"registered":0,"started":1,"successful":1,"failed":0,"aborted":0,"skipped":0,"not_run":0}},"containers_not_successful":0,"report_complete":true,"ms":4}}
 "#
     );
     let key = spec.program.steps.iter().find_map(|step| match step {
@@ -155,7 +140,7 @@ fn ended(
     });
     let events = signed(&key.unwrap(), &events.lines().collect::<Vec<_>>());
     let mut frames = output(u32::try_from(*step).unwrap(), Stream::Events, events.as_bytes());
-    frames.push(step_end(*step, exited(i32::from(failed))));
+    frames.push(step_end(*step, exited(0)));
     frames
 }
 

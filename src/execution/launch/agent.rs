@@ -14,8 +14,8 @@ use crate::execution::executor::Executor;
 use crate::execution::launch::{LaunchOptions, MethodLaunch};
 use crate::execution::run::logs::{CellLogs, method_name};
 use crate::execution::time_class::launch_took;
+use crate::outcome::Outcome;
 use crate::outcome::launch::shortened;
-use crate::outcome::{ExecReason, Outcome};
 use crate::task::MethodId;
 
 /// An agent on a method's JVM.
@@ -73,15 +73,8 @@ impl Executor {
         let mut data = Vec::new();
         for method in methods {
             let name = format!("{}-{}", agent.name, method_name(class, method));
-            let mut launch = MethodLaunch { class, method, options: &options, name: &name };
-            let mut one = self.launch(image, built, &launch, logs).await?;
-            // The method passed before. A failure with the agent speaks against it and may be chance: it counts only if it
-            // comes twice.
-            if matches!(one.outcome, Outcome::ExecFail(ExecReason::Assertion | ExecReason::Exception)) {
-                let again = format!("{name}-again");
-                launch.name = &again;
-                one = self.launch(image, built, &launch, logs).await?;
-            }
+            let launch = MethodLaunch { class, method, options: &options, name: &name };
+            let one = self.launch(image, built, &launch, logs).await?;
             let took = one.measured.launch_cpu_ms.zip(one.measured.launch_ms).filter(|_| one.outcome == Outcome::Pass);
             let took_ms = took.map(|(cpu, wall)| launch_took(cpu, wall));
             let written = match (

@@ -11,7 +11,7 @@ use crate::engine::spec::{CommandEnd, Stream};
 use crate::execution::attempt::Confirmed;
 use crate::execution::container::places::PROJECT;
 use crate::execution::launch::agent::Agent;
-use crate::execution::scripted::{built, executor, failed, image, launches, out_of_time, passed, task};
+use crate::execution::scripted::{built, executor, image, launches, out_of_time, passed, task};
 use crate::outcome::InfraReason;
 use crate::task::Cell;
 
@@ -109,43 +109,6 @@ async fn an_agents_output_stays_on_disk() {
         drop(files);
         assert!(!path.exists());
     }
-}
-
-/// Launches a method with an agent. Its assertion fails in the first containers, so many of them. Returns the cause of missing
-/// data, if it is missing, and the number of containers.
-async fn with_agent(failing: usize) -> (Option<String>, usize) {
-    let directory = tempfile::tempdir().unwrap();
-    let data_dir = DataDir::open(directory.path()).unwrap();
-    let engine = Arc::new(Scripted::new(move |number, spec| {
-        let launches = launches(spec);
-        let sent = spec.program.steps.len() - 1;
-        let launched = if number < failing { failed(spec, &launches[0]) } else { passed(spec, &launches[0]) };
-        let content = output(u32::try_from(sent).unwrap(), Stream::Content, b"data");
-        let end = vec![step_end(sent, StepResult::Done), completed()];
-        Said { frames: [launched, content, end].concat(), ends: true }
-    }));
-    let executor = executor(&engine, &data_dir);
-    let (task, image, built) = (task(), image(), built(&data_dir.temporary()));
-    let logs = CellLogs::create(None, &task.id, Cell::Nn).unwrap();
-    let agent = Agent {
-        name: "test",
-        argument: "-javaagent:agent.jar".to_owned(),
-        writes: (format!("{PROJECT}/data"), 1 << 20),
-        mounts: Vec::new(),
-    };
-    let methods = task.test_methods.iter().take(1);
-    let launched = executor.launch_with(&agent, &image, &built, ("ATest", &logs), methods).await.unwrap();
-    let [one] = launched.try_into().unwrap_or_else(|_| panic!("one method was launched"));
-    (one.data.err().map(|(cause, _)| cause), engine.started().len())
-}
-
-#[tokio::test]
-async fn a_failure_with_an_agent_counts_only_if_it_comes_twice() {
-    assert_eq!(with_agent(0).await, (None, 1));
-    assert_eq!(with_agent(1).await, (None, 2));
-    let (cause, containers) = with_agent(2).await;
-    assert!(cause.unwrap().starts_with("with the test agent: exec_fail(assertion): "));
-    assert_eq!(containers, 2);
 }
 
 #[tokio::test]
