@@ -321,8 +321,8 @@ impl<'a> Watch<'a> {
         Ok(lost)
     }
 
-    /// Decides about a shard that was submitted, and that Slurm does not have. Returns why it is submitted again and the node to
-    /// avoid, if any; `None` if it waits or was given up.
+    /// Decides about a shard that Slurm does not have any more. Returns why it is submitted again and the node to avoid, if any;
+    /// `None` if it waits or was given up.
     async fn again(
         &mut self,
         shard: u32,
